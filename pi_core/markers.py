@@ -1,0 +1,102 @@
+"""The markers of hooks, and the contract each hook carries.
+
+The contract says how the answers of several plugins combine and what an exception does. The driver, the reference page
+and the contract tests all read the object that is attached to the hook.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+import pluggy
+
+PROJECT: Final = "pi"
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+hookimpl: Final = pluggy.HookimplMarker(PROJECT)
+"""Marks a function of a plugin as the implementation of the hook of its name."""
+
+_mark_spec: Final = pluggy.HookspecMarker(PROJECT)
+
+
+class Kind(Enum):
+    """How the answers of several implementations combine."""
+
+    REGISTER = "register"
+    NOTIFY = "notify"
+    RECORD = "record"
+    FIRST = "first"
+    COLLECT = "collect"
+    CHAIN = "chain"
+    GUARD = "guard"
+
+
+class OnError(Enum):
+    """What an exception of an implementation does."""
+
+    FAIL_BUILD = "fails the build, or drops the plugin and reports it"
+    FAIL_RUN = "fails the run"
+    ERROR_RESULT = "becomes the error result of the tool call"
+    ERROR_MESSAGE = "ends the response with an error message"
+    ISOLATE = "is reported through plugin_error, the others run; three in a run switch the implementation off for it"
+    BLOCK = "blocks the tool call and is reported through plugin_error"
+    LOG = "is logged"
+
+
+_DEFAULT_ON_ERROR: Final = {
+    Kind.REGISTER: OnError.FAIL_BUILD,
+    Kind.NOTIFY: OnError.ISOLATE,
+    Kind.GUARD: OnError.BLOCK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What holds for one hook.
+
+    :param kind: how answers combine.
+    :param on_error: what an exception does.
+    :param is_async: whether implementations may be ``async def``.
+    :param wrappers: whether it may be wrapped: by a generator (``@hookimpl(wrapper=True)``) or, when async, by
+        ``async def hook(..., *, proceed)``.
+    """
+
+    kind: Kind
+    on_error: OnError
+    is_async: bool
+    wrappers: bool
+
+
+_ATTRIBUTE: Final = "__pi_contract__"
+
+
+def hookspec(
+    kind: Kind, *, on_error: OnError | None = None, wrappers: bool | None = None
+) -> Callable[[FunctionT], FunctionT]:
+    """Mark a function as a hook of a kind; ``async def`` says that implementations may be asynchronous.
+
+    :param on_error: differs from the kind's rule.
+    :param wrappers: ``False`` refuses wrappers; guards and register hooks refuse them by default.
+    """
+
+    def mark(function: FunctionT) -> FunctionT:
+        contract = Contract(
+            kind=kind,
+            on_error=on_error or _DEFAULT_ON_ERROR.get(kind, OnError.FAIL_RUN),
+            is_async=inspect.iscoroutinefunction(function),
+            wrappers=kind not in (Kind.GUARD, Kind.REGISTER) if wrappers is None else wrappers,
+        )
+        setattr(function, _ATTRIBUTE, contract)
+        return _mark_spec(function, firstresult=kind is Kind.FIRST)
+
+    return mark
+
+
+def contract_of(function: object) -> Contract | None:
+    """Return the contract of a hook, ``None`` if the function is not marked as one."""
+    contract = getattr(function, _ATTRIBUTE, None)
+    return contract if isinstance(contract, Contract) else None

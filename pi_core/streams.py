@@ -1,0 +1,441 @@
+"""How a response travels: the event queue with a result, and the assembler of the message so far.
+
+The assembler keeps each block's text in one growing buffer. An update event carries the assembler, a version and a
+length; the message as of that event is put together from these only when somebody reads it, so an event costs the same
+whether the message is ten or a hundred thousand characters long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from io import StringIO
+from typing import Any, Generic, TypeVar, cast
+
+from .events import (
+    DoneEvent,
+    ErrorEvent,
+    StartEvent,
+    StreamEvent,
+    TextDeltaEvent,
+    TextEndEvent,
+    TextStartEvent,
+    ThinkingDeltaEvent,
+    ThinkingEndEvent,
+    ThinkingStartEvent,
+    ToolCallDeltaEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+    UpdateEvent,
+)
+from .messages import (
+    AssistantContent,
+    AssistantMessage,
+    StopReason,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    now_ms,
+)
+from .partial_json import ArgumentsParser
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class EventStream(Generic[T, R]):
+    """A queue with one producer and a result.
+
+    Iterate it for the events, await :meth:`result` for what the final event carries. Several waiting readers are served
+    in the order they came.
+
+    :param final_result: returns a one-element tuple with the result when the event is the final one, else ``None``.
+    """
+
+    def __init__(self, final_result: Callable[[T], tuple[R] | None]) -> None:
+        self._final_result = final_result
+        self._events: deque[T] = deque()
+        self._readers: deque[asyncio.Future[None]] = deque()
+        self._done = False
+        self._outcome: tuple[R] | None = None
+        self._error: BaseException | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        self._on_close: Callable[[], None] | None = None
+
+    @property
+    def settled(self) -> tuple[R] | None:
+        """The result in a tuple once it is known, else ``None``."""
+        return self._outcome
+
+    def push(self, event: T) -> None:
+        """Add an event; ignored once the stream is done. The final event is still delivered."""
+        if self._done:
+            return
+        outcome = self._final_result(event)
+        self._events.append(event)
+        if outcome is not None:
+            self._outcome = outcome
+            self._close()
+        else:
+            self._wake(self._readers, 1)
+
+    def end(self, *result: R) -> None:
+        """End the stream, with a result if one is given and none was known."""
+        if result and self._outcome is None:
+            self._outcome = (result[0],)
+        self._close()
+
+    def fail(self, error: BaseException) -> None:
+        """End the stream with an error, which iteration and :meth:`result` raise after the queued events."""
+        if not self._done:
+            self._error = error
+            self._close()
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` when the consumer gives up (:meth:`aclose`)."""
+        self._on_close = callback
+
+    async def aclose(self) -> None:
+        """Give up reading: the producer is told, further events are dropped."""
+        self._done = True
+        self._events.clear()
+        if self._on_close is not None:
+            self._on_close()
+
+    async def result(self) -> R:
+        """Wait for the result; pending for ever if the stream ended without one.
+
+        :raises BaseException: what the producer failed with.
+        """
+        while self._outcome is None:
+            if self._error is not None:
+                raise self._error
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        return self._outcome[0]
+
+    def __aiter__(self) -> EventStream[T, R]:
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._events:
+            if self._done:
+                if self._error is not None:
+                    raise self._error
+                raise StopAsyncIteration
+            reader = asyncio.get_running_loop().create_future()
+            self._readers.append(reader)
+            try:
+                await reader
+            except asyncio.CancelledError:
+                if reader in self._readers:
+                    self._readers.remove(reader)
+                elif self._events:
+                    self._wake(self._readers, 1)
+                raise
+        return self._events.popleft()
+
+    def _close(self) -> None:
+        self._done = True
+        self._wake(self._readers, len(self._readers))
+        waiters, self._waiters = self._waiters, []
+        self._wake(waiters, len(waiters))
+
+    @staticmethod
+    def _wake(futures: deque[asyncio.Future[None]] | list[asyncio.Future[None]], count: int) -> None:
+        while count and futures:
+            future = futures.popleft() if isinstance(futures, deque) else futures.pop(0)
+            if not future.done():
+                future.set_result(None)
+                count -= 1
+
+
+def _final_message(event: StreamEvent) -> tuple[AssistantMessage] | None:
+    return (event.message,) if isinstance(event, DoneEvent | ErrorEvent) else None
+
+
+class AssistantStream(EventStream[StreamEvent, AssistantMessage]):
+    """A response as a queue, for providers that push events; its result is the final message."""
+
+    def __init__(self) -> None:
+        super().__init__(_final_message)
+
+    async def text(self) -> AsyncIterator[str]:
+        """Iterate the text as it arrives, without thinking and tool calls."""
+        async for event in self:
+            if isinstance(event, TextDeltaEvent):
+                yield event.delta
+            elif isinstance(event, TextStartEvent) and event.text:
+                yield event.text
+
+
+class _Block:
+    """One block in the making: its growing text, and its past states as (version, length, fields)."""
+
+    __slots__ = ("kind", "length", "parser", "states", "text", "versions")
+
+    def __init__(self, kind: str, version: int, fields: dict[str, Any]) -> None:
+        self.kind = kind
+        self.text = StringIO()
+        self.parser = ArgumentsParser() if kind == "toolcall" else None
+        self.length = 0
+        self.versions: list[int] = []
+        self.states: list[tuple[int, dict[str, Any]]] = []
+        self.set(version, fields)
+
+    def set(self, version: int, fields: dict[str, Any]) -> None:
+        self.versions.append(version)
+        self.states.append((self.length, fields))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return self.states[-1][1]
+
+    def build(self, length: int, fields: dict[str, Any]) -> AssistantContent:
+        final = fields.get("final")
+        if self.kind == "text":
+            text = self.text.getvalue()[:length] if final is None else final
+            return TextContent(text=text, text_signature=fields.get("signature"))
+        if self.kind == "thinking":
+            text = self.text.getvalue()[:length] if final is None else final
+            return ThinkingContent(
+                thinking=text, thinking_signature=fields.get("signature"), redacted=fields.get("redacted")
+            )
+        if final is not None:
+            return cast("ToolCallContent", final)
+        assert self.parser is not None
+        return ToolCallContent(id=fields["id"], name=fields["name"], arguments=self.parser.value_at(length))
+
+
+class MessageAssembler:
+    """Builds the message of one response from its events, at constant cost per delta.
+
+    A provider makes its events with the methods below and yields what they return; events made by hand are taken in
+    with :meth:`apply`. :meth:`done` and :meth:`error` make the terminal event with the whole message.
+
+    :param api: the wire protocol.
+    :param provider: who serves the model.
+    :param model: the model id.
+    :param timestamp: when the request started, Unix milliseconds; now by default.
+    """
+
+    def __init__(self, api: str, provider: str, model: str, *, timestamp: int | None = None) -> None:
+        self._identity = {"api": api, "provider": provider, "model": model}
+        self._timestamp = now_ms() if timestamp is None else timestamp
+        self._extras: list[dict[str, Any]] = [{}]
+        self._extra_versions = [0]
+        self._blocks: dict[int, _Block] = {}
+        self._order: list[int] = []
+        self._version = 0
+        self._active = -1
+        self._cached: tuple[int, int, int, AssistantMessage] | None = None
+
+    # --- making events ---
+
+    @property
+    def next_index(self) -> int:
+        """The content index a new block would get."""
+        return self._order[-1] + 1 if self._order else 0
+
+    def update(self, **fields: Any) -> None:
+        """Set message fields known before the end (``response_id``, ``usage`` ...), seen by later events."""
+        self._version += 1
+        self._extras.append({**self._extras[-1], **fields})
+        self._extra_versions.append(self._version)
+
+    def start(self) -> StartEvent:
+        """Begin the response."""
+        return StartEvent(self.message("pending"))
+
+    def text_start(self, index: int, text: str = "") -> TextStartEvent:
+        """Open a text block, which may already hold text."""
+        return cast("TextStartEvent", self.apply(TextStartEvent(index, text)))
+
+    def text_delta(self, index: int, delta: str) -> TextDeltaEvent:
+        """Add text to a block."""
+        block = self._blocks[index]
+        if index != self._active:
+            self._activate(index)
+        block.text.write(delta)
+        block.length = length = block.length + len(delta)
+        return TextDeltaEvent(index, delta, source=self, version=self._version, length=length)
+
+    def text_end(self, index: int, content: str | None = None, signature: str | None = None) -> TextEndEvent:
+        """Close a text block; ``content`` replaces what the deltas gave."""
+        content = self._blocks[index].text.getvalue() if content is None else content
+        return cast("TextEndEvent", self.apply(TextEndEvent(index, content, signature)))
+
+    def thinking_start(
+        self, index: int, thinking: str = "", signature: str | None = None, redacted: bool | None = None
+    ) -> ThinkingStartEvent:
+        """Open a thinking block."""
+        return cast("ThinkingStartEvent", self.apply(ThinkingStartEvent(index, thinking, signature, redacted)))
+
+    def thinking_delta(self, index: int, delta: str) -> ThinkingDeltaEvent:
+        """Add thinking to a block."""
+        event = ThinkingDeltaEvent(index, delta)
+        self._grow(event, "thinking", delta)
+        return event
+
+    def thinking_end(self, index: int, content: str | None = None, signature: str | None = None) -> ThinkingEndEvent:
+        """Close a thinking block; ``content`` replaces what the deltas gave, ``None`` as signature keeps it."""
+        content = self._blocks[index].text.getvalue() if content is None else content
+        return cast("ThinkingEndEvent", self.apply(ThinkingEndEvent(index, content, signature)))
+
+    def toolcall_start(self, index: int, id: str = "", name: str = "") -> ToolCallStartEvent:  # noqa: A002
+        """Open a tool call."""
+        return cast("ToolCallStartEvent", self.apply(ToolCallStartEvent(index, id, name)))
+
+    def toolcall_name(self, index: int, id: str, name: str) -> None:  # noqa: A002
+        """Set id and name of an open call that came without them."""
+        self._change(index, {**self._blocks[index].fields, "id": id, "name": name})
+
+    def toolcall_delta(self, index: int, delta: str) -> ToolCallDeltaEvent:
+        """Add to the JSON text of a call's arguments."""
+        event = ToolCallDeltaEvent(index, delta)
+        self._grow(event, "toolcall", delta)
+        return event
+
+    def toolcall_end(self, index: int, **fields: Any) -> ToolCallEndEvent:
+        """Close a call: its arguments are the final parse of the text unless ``fields`` has them."""
+        block = self._blocks[index]
+        assert block.parser is not None
+        if "arguments" not in fields:
+            fields["arguments"], fields["arguments_error"] = block.parser.finish()
+        call = ToolCallContent(**{"id": block.fields["id"], "name": block.fields["name"], **fields})
+        return cast("ToolCallEndEvent", self.apply(ToolCallEndEvent(index, call)))
+
+    def done(self, reason: StopReason, **fields: Any) -> DoneEvent:
+        """End the response; ``fields`` are further fields of the final message."""
+        return DoneEvent(self.message(reason, **fields))
+
+    def error(self, message: str, *, aborted: bool = False, **fields: Any) -> ErrorEvent:
+        """End the response as failed or aborted; what has arrived stays in the message."""
+        return ErrorEvent(self.message("aborted" if aborted else "error", error_message=message, **fields))
+
+    # --- taking in events ---
+
+    def apply(self, event: UpdateEvent) -> UpdateEvent:
+        """Take in an event made by hand, so that its ``partial`` can be read; returns the same event.
+
+        :raises ValueError: a delta or an end for a block of another type.
+        """
+        index = event.content_index
+        match event:
+            case TextDeltaEvent(delta=delta):
+                self._grow(event, "text", delta)
+                return event
+            case ThinkingDeltaEvent(delta=delta):
+                self._grow(event, "thinking", delta)
+                return event
+            case ToolCallDeltaEvent(delta=delta):
+                self._grow(event, "toolcall", delta)
+                return event
+            case TextStartEvent(text=text):
+                self._open(index, "text", {}, text)
+            case ThinkingStartEvent():
+                fields = {"signature": event.signature, "redacted": event.redacted}
+                self._open(index, "thinking", fields, event.thinking)
+            case ToolCallStartEvent():
+                self._open(index, "toolcall", {"id": event.id, "name": event.name}, "")
+            case TextEndEvent() | ThinkingEndEvent():
+                block = self._block(event, "text" if isinstance(event, TextEndEvent) else "thinking")
+                signature = event.signature if event.signature is not None else block.fields.get("signature")
+                self._change(index, {**block.fields, "final": event.content, "signature": signature})
+            case ToolCallEndEvent(tool_call=call):
+                block = self._block(event, "toolcall")
+                self._change(index, {**block.fields, "id": call.id, "name": call.name, "final": call})
+            case _:
+                raise ValueError(f"unknown stream event {event.type!r}")
+        event.source, event.version, event.length = self, self._version, self._blocks[index].length
+        return event
+
+    def begin(self, partial: AssistantMessage) -> None:
+        """Take over the fields of a start event's message that was made elsewhere."""
+        given = partial.model_dump(exclude_none=True, by_alias=False, exclude={"role", "content", "stop_reason"})
+        self._timestamp = given.pop("timestamp")
+        self._identity = {name: given.pop(name) for name in ("api", "provider", "model")}
+        self.update(**given)
+
+    # --- reading ---
+
+    def message(self, reason: StopReason = "pending", **fields: Any) -> AssistantMessage:
+        """The message with everything that has arrived."""
+        blocks = [self._blocks[index] for index in self._order]
+        content = [block.build(block.length, block.fields) for block in blocks]
+        return self._message(content, reason, {**self._extras[-1], **fields})
+
+    def view(self, version: int, active: int, length: int) -> AssistantMessage:
+        """The message as of a version, when the block at index ``active`` was ``length`` characters long."""
+        cached = self._cached
+        if cached is not None and cached[:3] == (version, active, length):
+            return cached[3]
+        content = []
+        for index in self._order:
+            block = self._blocks[index]
+            position = bisect_right(block.versions, version) - 1
+            if position >= 0:
+                past, fields = block.states[position]
+                content.append(block.build(length if index == active else past, fields))
+        extra = self._extras[bisect_right(self._extra_versions, version) - 1]
+        message = self._message(content, "pending", extra)
+        self._cached = (version, active, length, message)
+        return message
+
+    def _message(self, content: list[AssistantContent], reason: StopReason, fields: dict[str, Any]) -> AssistantMessage:
+        return AssistantMessage(
+            **{"content": content, "stop_reason": reason, "timestamp": self._timestamp, **self._identity, **fields}
+        )
+
+    # --- blocks ---
+
+    def _block(self, event: UpdateEvent, kind: str) -> _Block:
+        block = self._blocks.get(event.content_index)
+        if block is None or block.kind != kind:
+            found = "no block" if block is None else f"a {block.kind} block"
+            raise ValueError(f"{event.type} for content index {event.content_index}, which is {found}")
+        return block
+
+    def _open(self, index: int, kind: str, fields: dict[str, Any], text: str) -> None:
+        self._leave_active(index)
+        self._version += 1
+        block = _Block(kind, self._version, fields)
+        if index not in self._blocks:
+            self._order.append(index)
+            self._order.sort()
+        self._blocks[index] = block
+        if text:
+            block.text.write(text)
+            block.length = len(text)
+        self._active = index
+
+    def _change(self, index: int, fields: dict[str, Any]) -> None:
+        self._leave_active(index)
+        self._version += 1
+        self._blocks[index].set(self._version, fields)
+        self._active = index
+
+    def _activate(self, index: int) -> None:
+        self._leave_active(index)
+        self._version += 1
+        self._active = index
+
+    def _leave_active(self, index: int) -> None:
+        if self._active not in (-1, index):
+            block = self._blocks[self._active]
+            block.set(self._version + 1, block.fields)
+
+    def _grow(self, event: UpdateEvent, kind: str, delta: str) -> None:
+        index = event.content_index
+        block = self._block(event, kind)
+        if index != self._active:
+            self._activate(index)
+        if block.parser is not None:
+            block.parser.feed(delta)
+        else:
+            block.text.write(delta)
+        block.length = length = block.length + len(delta)
+        event.source, event.version, event.length = self, self._version, length
