@@ -12,7 +12,7 @@ Coercion and validation walk the result, a graph of plain dicts ("nodes"), and n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -199,8 +199,7 @@ class _Preparation:
             base, target = self._resolve(reference, self._bases.get(id(holder), ""))
         except (LookupError, ValueError):
             return rejecting(f"unresolved reference {reference}")
-        if isinstance(target, Mapping):
-            self._bases.setdefault(id(target), base)
+        self._index(target, base)
         return self._node(target)
 
     def _resolve(self, reference: str, base: str) -> tuple[str, Any]:
@@ -216,8 +215,7 @@ class _Preparation:
             return address, self._targets[(address, fragment)]
         target = self._targets[(address, "")]
         for token in fragment.split("/")[1:]:
-            key = token.replace("~1", "/").replace("~0", "~")
-            target = target[int(key)] if isinstance(target, (list, tuple)) else dict(target)[key]
+            target = _step(target, token.replace("~1", "/").replace("~0", "~"))
         return address, target
 
     def _index(self, raw: Any, base: str) -> None:
@@ -238,6 +236,14 @@ class _Preparation:
                 self._targets[(base, raw[keyword])] = raw
         for schema in _parts(raw):
             self._index(schema, base)
+
+
+def _step(value: Any, key: str) -> Any:
+    if isinstance(value, Mapping):
+        return value[key]
+    if isinstance(value, (list, tuple)) and key.isdecimal():
+        return value[int(key)]
+    raise LookupError(key)
 
 
 def _joined(base: str, identifier: str) -> str:
@@ -262,7 +268,7 @@ def _parts(raw: Mapping[str, Any]) -> Iterator[Any]:
             yield value
 
 
-def _cut_loops(nodes: Any) -> None:
+def _cut_loops(nodes: Iterable[Node]) -> None:
     """Make every reference that leads back to itself at the same value a rejection."""
     state: dict[int, bool] = {}
 
@@ -353,7 +359,7 @@ def _names(value: Any, keyword: str) -> list[str]:
 
 def _mapping(given: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
     value = given.get(keyword, {})
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise _Broken(f"{keyword} must be an object, got {_shown(value)}")
     return value
 
