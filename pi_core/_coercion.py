@@ -16,7 +16,6 @@ from ._json_values import is_number, kind_of, number_from_text, number_text, sam
 from ._schema import KEYS, Node
 
 Accepts: TypeAlias = Callable[[Node, Any], bool]
-_Change: TypeAlias = Callable[[Node, Any], Any]
 
 _WORDS: Final = {"true": True, "false": False}
 

@@ -25,9 +25,7 @@ _CODE_POINT: Final = re.compile(
 _CONTROL: Final = re.compile(r"\\c([A-Za-z])")
 _BLANK_SET: Final = "".join(map(re.escape, BLANKS))
 _SETS: Final = frozenset("dDwWsSpP")
-_CATEGORIES: Final = frozenset(
-    "C Cc Cf Cn Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs".split()
-)
+_CATEGORY: Final = re.compile("C[cfnos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
 _LONG_NAMES: Final = {
     "Letter": "L",
     "Lowercase_Letter": "Ll",
@@ -42,7 +40,7 @@ _LONG_NAMES: Final = {
 }
 
 
-class _Unsupported(Exception):
+class _UnsupportedError(Exception):
     """JavaScript may accept the pattern, Python cannot."""
 
 
@@ -67,7 +65,7 @@ def compile_pattern(source: str) -> Pattern:
     """Return the pattern ready for use, or with the reason why it cannot be used."""
     try:
         return Pattern(source, re.compile(_translate(source)))
-    except _Unsupported as error:
+    except _UnsupportedError as error:
         return Pattern(source, None, str(error), unsupported=True)
     except (re.error, OverflowError, RecursionError) as error:
         return Pattern(source, None, str(error), unsupported="look-behind" in str(error))
@@ -165,8 +163,8 @@ def _code_point(match: re.Match[str]) -> str:
 def _category(name: str, *, negated: bool) -> str:
     short = name.removeprefix("General_Category=").removeprefix("gc=")
     short = _LONG_NAMES.get(short, short)
-    if short not in _CATEGORIES:
-        raise _Unsupported(rf"\p{{{name}}} is not a general category")
+    if not _CATEGORY.fullmatch(short):
+        raise _UnsupportedError(rf"\p{{{name}}} is not a general category")
     return _category_set(short, negated)
 
 

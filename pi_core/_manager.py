@@ -34,11 +34,10 @@ class HookManager(pluggy.PluginManager):
     def add_hookspecs(self, module_or_class: object) -> None:
         """Add the hooks that a module or class declares with :func:`~pi_core.hookspec`."""
         super().add_hookspecs(module_or_class)
-        for name in dir(module_or_class):
-            contract = contract_of(getattr(module_or_class, name, None))
+        for name, function in vars(module_or_class).items():
+            contract = contract_of(function)
             if contract is not None:
                 self.contracts[name] = contract
-                function = getattr(module_or_class, name)
                 parameters = inspect.signature(function).parameters
                 self.signatures[name] = tuple(parameter for parameter in parameters if parameter != "self")
         self.generation += 1
@@ -61,6 +60,25 @@ class HookManager(pluggy.PluginManager):
             self.distributions[registered] = distribution
         self.generation += 1
         return registered
+
+    def register_all(self, plugins: Iterable[tuple[object, str | None, str]]) -> None:
+        """Register plugins given in call order, with the hooks they offer to each other.
+
+        :param plugins: object, plugin name, and name and version of the distribution.
+        :raises PluginLoadError: one of them is refused.
+        """
+        given = list(plugins)
+        for plugin, name, distribution in given:
+            offer = getattr(plugin, "register_hookspecs", None)
+            if offer is not None and self.parse_hookimpl_opts(plugin, "register_hookspecs") is not None:
+                named = name or plugin_name(plugin)
+                try:
+                    for module in offer():
+                        self.add_hookspecs(module)
+                except Exception as error:
+                    raise self._refuse(named, distribution, f"register_hookspecs: {error}") from error
+        for plugin, name, distribution in reversed(given):
+            self.register(plugin, name, distribution=distribution)
 
     def unregister(self, plugin: object | None = None, name: str | None = None) -> Any:
         """Take a plugin out."""
@@ -87,8 +105,8 @@ class HookManager(pluggy.PluginManager):
         """Return who the plugin of a name is."""
         return Owner(name, self.distributions.get(name, ""))
 
-    def plan(self, hook: str, without: frozenset[str] = frozenset()) -> Plan:
-        """Compile how a hook is called, leaving out the plugins named in ``without``.
+    def plan(self, hook: str, without: frozenset[str] = frozenset(), only: str | None = None) -> Plan:
+        """Compile how a hook is called, without the plugins of ``without``, or for the one plugin ``only``.
 
         :raises KeyError: no such hook.
         """
@@ -96,7 +114,7 @@ class HookManager(pluggy.PluginManager):
         implementations: list[Implementation] = []
         wrappers: list[Implementation] = []
         for found in reversed(getattr(self.hook, hook).get_hookimpls()):
-            if found.plugin_name in without:
+            if found.plugin_name in without or only not in (None, found.plugin_name):
                 continue
             wanted = [*found.argnames, *(key for key in found.kwargnames if key in arguments)]
             proceed = takes_proceed(found.function)

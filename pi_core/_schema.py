@@ -29,10 +29,10 @@ _COUNTS: Final = ("minLength", "maxLength")
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
-_SINGLE: Final = (
-    "additionalProperties propertyNames items additionalItems contains not if then else "
-    "unevaluatedProperties unevaluatedItems"
-).split()
+_PLACES: Final = (
+    *("additionalProperties", "propertyNames", "items", "additionalItems", "prefixItems", "contains"),
+    *("not", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems", *_LISTS),
+)
 _NAMES_OF_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -56,7 +56,7 @@ class Keys:
             yield self.additional
 
 
-class _Broken(Exception):
+class _BrokenError(Exception):
     """A schema that cannot be used; the text says what is wrong with it."""
 
 
@@ -98,7 +98,7 @@ class _Preparation:
             node = self._nodes[id(raw)] = {}
             try:
                 self._fill(node, raw)
-            except _Broken as problem:
+            except _BrokenError as problem:
                 node.clear()
                 node[REJECT] = f"invalid schema: {problem}"
         return node
@@ -161,7 +161,7 @@ class _Preparation:
         for source, schema in _mapping(given, "patternProperties").items():
             pattern = compile_pattern(source)
             if pattern.regex is None:
-                raise _Broken(problem_of(pattern))
+                raise _BrokenError(problem_of(pattern))
             patterns.append((pattern, self._node(schema)))
         additional = given.get("additionalProperties")
         names = given.get("propertyNames")
@@ -260,7 +260,7 @@ def _parts(raw: Mapping[str, Any]) -> Iterator[Any]:
     for keyword in _MAPS:
         if isinstance(raw.get(keyword), Mapping):
             yield from raw[keyword].values()
-    for keyword in (*_SINGLE, *_LISTS, "prefixItems"):
+    for keyword in _PLACES:
         value = raw.get(keyword)
         if isinstance(value, (list, tuple)):
             yield from value
@@ -303,7 +303,7 @@ def problem_of(pattern: Pattern) -> str:
 def _types(value: Any) -> str | list[str]:
     for name in value if isinstance(value, (list, tuple)) else (value,):
         if not isinstance(name, str) or name not in TYPES:
-            raise _Broken(f"unknown type {_shown(name)}")
+            raise _BrokenError(f"unknown type {_shown(name)}")
     return value if isinstance(value, str) else list(value)
 
 
@@ -319,11 +319,11 @@ def _bounds(node: Node, given: Mapping[str, Any]) -> None:
         elif is_number(value):
             node[keyword] = value
         else:
-            raise _Broken(f"{keyword} must be a number, got {_shown(value)}")
+            raise _BrokenError(f"{keyword} must be a number, got {_shown(value)}")
     divisor = given.get("multipleOf")
     if divisor is not None:
         if not is_number(divisor) or not 0 < divisor < float("inf"):
-            raise _Broken(f"multipleOf must be a number above 0, got {_shown(divisor)}")
+            raise _BrokenError(f"multipleOf must be a number above 0, got {_shown(divisor)}")
         node["multipleOf"] = divisor
 
 
@@ -333,34 +333,34 @@ def _counts(node: Node, given: Mapping[str, Any], *keywords: str) -> None:
         if value is None:
             continue
         if not is_number(value) or value < 0 or value != value // 1:
-            raise _Broken(f"{keyword} must be a whole number, got {_shown(value)}")
+            raise _BrokenError(f"{keyword} must be a whole number, got {_shown(value)}")
         node[keyword] = value
 
 
 def _text(given: Mapping[str, Any], keyword: str) -> str:
     value = given[keyword]
     if not isinstance(value, str):
-        raise _Broken(f"{keyword} must be a string, got {_shown(value)}")
+        raise _BrokenError(f"{keyword} must be a string, got {_shown(value)}")
     return value
 
 
 def _listed(given: Mapping[str, Any], keyword: str) -> list[Any]:
     value = given[keyword]
     if not isinstance(value, (list, tuple)):
-        raise _Broken(f"{keyword} must be a list, got {_shown(value)}")
+        raise _BrokenError(f"{keyword} must be a list, got {_shown(value)}")
     return list(value)
 
 
 def _names(value: Any, keyword: str) -> list[str]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-        raise _Broken(f"{keyword} must be a list of names, got {_shown(value)}")
+        raise _BrokenError(f"{keyword} must be a list of names, got {_shown(value)}")
     return list(value)
 
 
 def _mapping(given: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
     value = given.get(keyword, {})
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise _Broken(f"{keyword} must be an object, got {_shown(value)}")
+        raise _BrokenError(f"{keyword} must be an object, got {_shown(value)}")
     return value
 
 

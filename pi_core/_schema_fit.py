@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
-from ._json_values import is_number
 from ._schema import KEYS, REJECT, Node
 
 Fit: TypeAlias = Callable[[Any], bool]
@@ -25,13 +24,15 @@ _KINDS: Final[dict[str, frozenset[type]]] = {
 _SCALARS: Final = frozenset({type(None), bool, int, float, str})
 _NUMBERS: Final = frozenset({int, float})
 _KNOWN: Final = frozenset(
-    (REJECT, KEYS)
-    + ("type", "enum", "const", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-    + ("required", "properties", "items", "minItems", "maxItems", "anyOf", "$ref")
+    {
+        *("type", "enum", "const", "minLength", "maxLength", "minimum", "maximum"),
+        *("exclusiveMinimum", "exclusiveMaximum", "required", "properties", "items", "minItems", "maxItems"),
+        *("anyOf", "$ref", REJECT, KEYS),
+    }
 )
 
 
-class _Unsupported(Exception):
+class _UnsupportedError(Exception):
     """The schema says more than plain types."""
 
 
@@ -44,7 +45,7 @@ def compile_fit(node: Node, *, exact_integers: bool = False) -> Fit | None:
     """
     try:
         return _Compiler(exact_integers).compile(node)
-    except _Unsupported:
+    except _UnsupportedError:
         return None
 
 
@@ -57,7 +58,7 @@ class _Compiler:
         if id(node) in self._fits:
             return self._fits[id(node)] or (lambda value: self._later(node)(value))
         if not node.keys() <= _KNOWN:
-            raise _Unsupported
+            raise _UnsupportedError
         self._fits[id(node)] = None
         fit = self._fits[id(node)] = _all(list(self._tests(node)))
         return fit
@@ -72,15 +73,16 @@ class _Compiler:
             yield lambda value: False
         kinds = self._kinds(node)
         members = not node.keys().isdisjoint(("properties", "required", KEYS))
-        if kinds is not None and not (members and kinds == {dict}):
-            yield self._type(node, kinds)
+        only_object = members and node.get("type") == "object"
+        if kinds is not None and not only_object:
+            yield self._type(kinds)
         if "enum" in node:
             yield _enum(node["enum"])
         if "const" in node:
             yield _enum([node["const"]])
         yield from _bounds(node)
         if members:
-            yield self._object(node, required_type=kinds == {dict})
+            yield self._object(node, only_object=only_object)
         if "items" in node:
             item = self.compile(node["items"])
             yield lambda value: type(value) is not list or all(map(item, value))
@@ -95,16 +97,16 @@ class _Compiler:
             return None
         return frozenset().union(*(_KINDS[name] for name in ([types] if isinstance(types, str) else types)))
 
-    def _type(self, node: Node, kinds: frozenset[type]) -> Fit:
+    def _type(self, kinds: frozenset[type]) -> Fit:
         if int not in kinds or float in kinds or self._exact:
             return lambda value: type(value) in kinds
         return lambda value: type(value) in kinds or (type(value) is float and value.is_integer())
 
-    def _object(self, node: Node, *, required_type: bool) -> Fit:
+    def _object(self, node: Node, *, only_object: bool) -> Fit:
         required = tuple(node.get("required", ()))
         keys = node.get(KEYS)
         if keys is not None and (keys.patterns or keys.names is not None):
-            raise _Unsupported
+            raise _UnsupportedError
         extra = None if keys is None or keys.additional is None else self.compile(keys.additional)
         plain: dict[str, frozenset[type]] = {}
         other: dict[str, Fit] = {}
@@ -117,7 +119,7 @@ class _Compiler:
 
         def fits(value: Any) -> bool:
             if type(value) is not dict:
-                return not required_type
+                return not only_object
             for name, member in value.items():
                 kinds = plain.get(name)
                 if kinds is not None:
@@ -147,7 +149,7 @@ def _any(tests: list[Fit]) -> Fit:
 
 def _enum(members: list[Any]) -> Fit:
     if not all(type(member) in _SCALARS for member in members):
-        raise _Unsupported
+        raise _UnsupportedError
     # JSON keeps true and 1 apart, Python's == does not.
     allowed = frozenset((type(member) is bool, member) for member in members)
 
@@ -171,7 +173,12 @@ def _bounds(node: Node) -> Iterable[Fit]:
     if "exclusiveMaximum" in node:
         below = node["exclusiveMaximum"]
         yield lambda value: type(value) not in _NUMBERS or not value >= below
-    for kind, keyword in ((str, "Length"), (list, "Items")):
-        low, high = node.get(f"min{keyword}", 0), node.get(f"max{keyword}", float("inf"))
-        if f"min{keyword}" in node or f"max{keyword}" in node:
-            yield lambda value, kind=kind, low=low, high=high: type(value) is not kind or low <= len(value) <= high
+    if "minLength" in node or "maxLength" in node:
+        yield _sized(str, node.get("minLength", 0), node.get("maxLength"))
+    if "minItems" in node or "maxItems" in node:
+        yield _sized(list, node.get("minItems", 0), node.get("maxItems"))
+
+
+def _sized(kind: type[str] | type[list[Any]], least: float, most: float | None) -> Fit:
+    top = float("inf") if most is None else most
+    return lambda value: not isinstance(value, kind) or least <= len(value) <= top

@@ -47,7 +47,7 @@ from .events import (
     TurnEndEvent,
     TurnStartEvent,
 )
-from .markers import Kind, contract_of
+from .markers import Contract, Kind, contract_of
 from .messages import AgentMessage, Message, ToolCallContent, ToolResultMessage
 from .providers import Context, Model, StreamOptions
 from .tools import Block, ReplaceArguments, ToolCall, ToolResult, ToolResultPatch
@@ -91,11 +91,8 @@ class Hooks:
         if not plugins:
             return cls(None, callables)
         manager = HookManager()
-        for plugin in reversed(plugins):
-            manager.register(plugin)
-        hooks = cls(manager, callables)
-        hooks.add_offered_hookspecs()
-        return hooks
+        manager.register_all((plugin, None, "") for plugin in plugins)
+        return cls(manager, callables)
 
     def extended(
         self, callables: Mapping[str, Callable[..., Any]] | None = None, *, without: Iterable[str] = ()
@@ -117,6 +114,11 @@ class Hooks:
         wrappers = [(found.owner, found.function, True) for found in plan.wrappers]
         return wrappers + [(found.owner, found.function, False) for found in plan.implementations]
 
+    def specifications(self) -> list[tuple[str, tuple[str, ...], Contract]]:
+        """Every hook in call order: name, arguments, contract; those that plugins offer come last."""
+        manager = self._manager or HookManager()
+        return [(name, manager.signatures[name], contract) for name, contract in manager.contracts.items()]
+
     def contributions(self, name: str) -> list[tuple[Owner, Any]]:
         """Call a register hook and return every contribution with its owner.
 
@@ -124,12 +126,6 @@ class Hooks:
         """
         plan = self._plan(name)
         return [] if plan is None else register(plan)
-
-    def add_offered_hookspecs(self) -> None:
-        """Add the hooks that plugins offer to each other."""
-        if self._manager is not None:
-            for _, module in self.contributions("register_hookspecs"):
-                self._manager.add_hookspecs(module)
 
     def report(self, failure: PluginFailure) -> None:
         """Log a failure of a plugin and tell the plugins that watch for it."""
