@@ -37,9 +37,9 @@ _RELATIVE: Final = (
     rf"(?://{_AUTHORITY}(?:/{_CHAR}*)*|/(?:{_CHAR}+(?:/{_CHAR}*)*)?"
     rf"|{_SEGMENT_WITHOUT_COLON}+(?:/{_CHAR}*)*)?{_TAIL}"
 )
-_UNICODE: Final = r"|[\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U000efffd]"
+_UNICODE: Final = r"|[\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0010fffd]"
 _TEMPLATE: Final = re.compile(
-    r"(?:[^\x00-\x20\"'<>%\\^`{|}]|%[0-9A-Fa-f]{2}"
+    r"(?:[^\x00-\x20\x7f\"<>%\\^`{|}]|%[0-9A-Fa-f]{2}"
     r"|\{[+#./;?&=,!@|]?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?:\:[1-9][0-9]{0,3}|\*)?"
     r"(?:,(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?:\:[1-9][0-9]{0,3}|\*)?)*\})*"
 )

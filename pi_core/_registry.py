@@ -87,7 +87,7 @@ class Contributions(Generic[T]):
         ways = " or ".join(f"'{owner.plugin}/{name}'" for owner in owners)
         return PluginConflictError(
             f"{self.kind} '{name}' is offered by {listed}, so neither has the name: use {ways}, decide in the build "
-            f"([conflicts] {name} = \"{owners[0].plugin}\"), or block one with PI_BLOCK",
+            f'([conflicts] {name} = "{owners[0].plugin}"), or block one with PI_BLOCK',
             plugin=owners[0].plugin,
             owners=[owner.plugin for owner in owners],
             distribution=owners[0].distribution,

@@ -31,9 +31,10 @@ def one_of(members: list[Any]) -> str:
 
 def matching_items(least: int, most: int | None) -> str:
     """Return the message for a wrong number of items that match ``contains``."""
-    if most is None:
-        return f"expected at least {least} matching {'item' if least == 1 else 'items'}"
-    return f"expected between {least} and {most} matching items" if least else f"expected at most {most} matching items"
+    if most is not None and least:
+        return f"expected between {least} and {most} matching items"
+    count = least if most is None else most
+    return f"expected at {'least' if most is None else 'most'} {count} matching {'item' if count == 1 else 'items'}"
 
 
 def compact(value: Any) -> str:

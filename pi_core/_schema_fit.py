@@ -36,22 +36,21 @@ class _UnsupportedError(Exception):
     """The schema says more than plain types."""
 
 
-def compile_fit(node: Node, *, exact_integers: bool = False) -> Fit | None:
+def compile_fit(node: Node, *, exact: bool = False) -> Fit | None:
     """Return a function that tells whether a value is valid, or ``None`` for a schema that is not plain.
 
     :param node: the prepared schema.
-    :param exact_integers: refuse floats such as 3.0 where only integers are meant; they are valid, but a tool should
-        get an ``int``.
+    :param exact: refuse what is valid but would be changed by coercion, such as 3.0 for an integer.
     """
     try:
-        return _Compiler(exact_integers).compile(node)
+        return _Compiler(exact).compile(node)
     except _UnsupportedError:
         return None
 
 
 class _Compiler:
-    def __init__(self, exact_integers: bool) -> None:
-        self._exact = exact_integers
+    def __init__(self, exact: bool) -> None:
+        self._exact = exact
         self._fits: dict[int, Fit | None] = {}
 
     def compile(self, node: Node) -> Fit:
@@ -84,8 +83,7 @@ class _Compiler:
         if members:
             yield self._object(node, only_object=only_object)
         if "items" in node:
-            item = self.compile(node["items"])
-            yield lambda value: type(value) is not list or all(map(item, value))
+            yield self._items(node)
         if "anyOf" in node:
             yield _any([self.compile(branch) for branch in node["anyOf"]])
         if "$ref" in node:
@@ -101,6 +99,13 @@ class _Compiler:
         if int not in kinds or float in kinds or self._exact:
             return lambda value: type(value) in kinds
         return lambda value: type(value) in kinds or (type(value) is float and value.is_integer())
+
+    def _items(self, node: Node) -> Fit:
+        item = self.compile(node["items"])
+        if self._exact and node.keys().isdisjoint(("type", "enum", "const", "anyOf", "$ref", "properties")):
+            # Anything else is valid too, but coercion makes a list of it.
+            return lambda value: type(value) is list and all(map(item, value))
+        return lambda value: type(value) is not list or all(map(item, value))
 
     def _object(self, node: Node, *, only_object: bool) -> Fit:
         required = tuple(node.get("required", ()))
@@ -148,7 +153,8 @@ def _any(tests: list[Fit]) -> Fit:
 
 
 def _enum(members: list[Any]) -> Fit:
-    if not all(type(member) in _SCALARS for member in members):
+    # NaN is not even equal to itself.
+    if not all(type(member) in _SCALARS and member == member for member in members):
         raise _UnsupportedError
     # JSON keeps true and 1 apart, Python's == does not.
     allowed = frozenset((type(member) is bool, member) for member in members)
@@ -179,6 +185,6 @@ def _bounds(node: Node) -> Iterable[Fit]:
         yield _sized(list, node.get("minItems", 0), node.get("maxItems"))
 
 
-def _sized(kind: type[str] | type[list[Any]], least: float, most: float | None) -> Fit:
+def _sized(kind: type[str | list[Any]], least: float, most: float | None) -> Fit:
     top = float("inf") if most is None else most
     return lambda value: not isinstance(value, kind) or least <= len(value) <= top

@@ -50,7 +50,7 @@ class ArgumentsValidator:
 
     def __init__(self, schema: Mapping[str, Any], *, decode_json: bool = False) -> None:
         self._root = prepare(schema)
-        self._fit = compile_fit(self._root, exact_integers=True)
+        self._fit = compile_fit(self._root, exact=True)
         self._fits: dict[int, Fit | None] = {}
         self._check: SchemaCheck | None = None
         self._decode_json = decode_json

@@ -260,7 +260,7 @@ class Agent(RunActions):
         if isinstance(prompt, str):
             prompts: list[AgentMessage] = [user_message(prompt, images)]
         else:
-            prompts = list(prompt) if isinstance(prompt, list | tuple) else [cast(AgentMessage, prompt)]
+            prompts = list(prompt) if isinstance(prompt, list | tuple) else [cast("AgentMessage", prompt)]
         return await self._start(prompts)
 
     async def continue_(self) -> list[AgentMessage]:
@@ -362,9 +362,7 @@ class Agent(RunActions):
                 await following
             position = _after(subscribers, subscriber, position)
 
-    async def _start(
-        self, prompts: list[AgentMessage] | None, *, skip_first_poll: bool = False
-    ) -> list[AgentMessage]:
+    async def _start(self, prompts: list[AgentMessage] | None, *, skip_first_poll: bool = False) -> list[AgentMessage]:
         run = self._run = _ActiveRun(self)
         self.state.begin()
         task = asyncio.ensure_future(self._drive(run, prompts, skip_first_poll))
@@ -449,7 +447,9 @@ class Agent(RunActions):
         default = get_default_stream()
         if default is None:
             apis = ", ".join(self.registry.providers.names()) or "none"
-            raise ConfigError(f"No provider speaks '{model.api}', which model {model.id} needs (providers here: {apis})")
+            raise ConfigError(
+                f"No provider speaks '{model.api}', which model {model.id} needs (providers here: {apis})"
+            )
         return default(model, context, options)
 
 
@@ -496,9 +496,7 @@ class _ActiveRun:
             await asyncio.wait([self.task])
 
 
-async def _end_cancelled(
-    run: _ActiveRun, task: asyncio.Future[list[AgentMessage]], grace: float | None
-) -> None:
+async def _end_cancelled(run: _ActiveRun, task: asyncio.Future[list[AgentMessage]], grace: float | None) -> None:
     """Abort a run whose caller was cancelled and wait until it has closed; one that does not listen is cancelled."""
     run.controller.abort()
     patience = None if grace is None else grace + 1

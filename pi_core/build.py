@@ -117,7 +117,9 @@ class Build:
             "  3. the embedded model: pip install pi-local, then: pi local pull"
         )
 
-    def agent(self, *, model: Model = UNKNOWN_MODEL, tools: Iterable[str | Tool] | None = None, **options: Any) -> Agent:
+    def agent(
+        self, *, model: Model = UNKNOWN_MODEL, tools: Iterable[str | Tool] | None = None, **options: Any
+    ) -> Agent:
         """Make an agent with the build's plugins.
 
         :param tools: names of registered tools, or tools; all registered ones by default.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .commands import Command
 
 
-
 def run(arguments: list[str]) -> int:
     """Run ``pi`` with arguments and return the exit code."""
     built_in_only = "--no-plugins" in arguments[:1]

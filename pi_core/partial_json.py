@@ -221,7 +221,7 @@ class _Reader:
         cost = sum(len(container.items) for container in shown)
         if cost > self._budget and not exact:
             return self._value
-        self._budget -= cost
+        self._budget = max(0, self._budget - cost)
         self._changed, self._shown = False, open_value
         value = open_value
         for container in reversed(shown):

@@ -1,0 +1,61 @@
+"""The providers that speak an API served here: address, environment variables of the key, and a model to start with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProvider:
+    """A provider. ``model`` is taken when a key is found and no model was named; empty when it has none."""
+
+    api: str
+    base_url: str
+    keys: tuple[str, ...]
+    model: str = ""
+
+
+def _compatible(base_url: str, key: str, model: str = "") -> KnownProvider:
+    return KnownProvider("openai-completions", base_url, (key,), model)
+
+
+PROVIDERS: Final[Mapping[str, KnownProvider]] = {
+    "openai": _compatible("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
+    "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter/auto"),
+    "groq": _compatible("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b"),
+    "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
+    "mistral": _compatible("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-large-latest"),
+    "cerebras": _compatible("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", "gpt-oss-120b"),
+    "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY", "grok-4"),
+    "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "fireworks": _compatible("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    "huggingface": _compatible("https://router.huggingface.co/v1", "HF_TOKEN"),
+    "moonshot": _compatible("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+    "zai": _compatible("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
+    "nvidia": _compatible("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
+}
+"""In the order in which keys are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server people run on their own machine, and where it usually listens."""
+
+    name: str
+    label: str
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        """The address of its OpenAI-compatible API."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+
+LOCAL_SERVERS: Final = (
+    LocalServer("ollama", "Ollama", 11434),
+    LocalServer("lmstudio", "LM Studio", 1234),
+    LocalServer("llamacpp", "llama.cpp", 8080),
+    LocalServer("vllm", "vLLM", 8000),
+)

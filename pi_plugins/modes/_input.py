@@ -1,0 +1,69 @@
+"""Prompts from the command line: piped text, @files and words."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from pathlib import Path
+
+from pi_core import ConfigError, ImageContent, TextContent, UserMessage
+
+_IMAGES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"BM": "image/bmp",
+}
+
+
+def read_prompts(words: tuple[str, ...]) -> list[UserMessage]:
+    """Return one message for piped text, files and the first word, and one for each further word.
+
+    :raises ConfigError: a file cannot be read or holds neither text nor an image, or there is no prompt at all.
+    """
+    texts = [_piped()]
+    images: list[ImageContent] = []
+    files = [word[1:] for word in words if word.startswith("@") and len(word) > 1]
+    prompts = [word for word in words if not (word.startswith("@") and len(word) > 1)]
+    for name in files:
+        text, image = _file(Path(name).expanduser())
+        texts.append(text)
+        if image is not None:
+            images.append(image)
+    first = "".join(texts) + (prompts[0] if prompts else "")
+    if not first.strip() and not images:
+        raise ConfigError('There is no prompt: give one, as in pi -p "What is in this folder?", or pipe one in')
+    messages = [UserMessage(content=[TextContent(text=first), *images])]
+    return messages + [UserMessage(content=[TextContent(text=word)]) for word in prompts[1:]]
+
+
+def _piped() -> str:
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return ""
+    data = sys.stdin.buffer.read()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"The piped input is not UTF-8 text (byte {error.start})") from None
+    return text
+
+
+def _file(path: Path) -> tuple[str, ImageContent | None]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"@{path}: {error.strerror or error}") from error
+    where = path.resolve()
+    kind = next((kind for magic, kind in _IMAGES.items() if data.startswith(magic)), None)
+    if kind is None and data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        kind = "image/webp"
+    if kind is not None:
+        image = ImageContent(data=base64.b64encode(data).decode("ascii"), mime_type=kind)
+        return f'<file name="{where}"></file>\n', image
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"@{path} is neither UTF-8 text nor an image (PNG, JPEG, GIF, WebP, BMP)") from None
+    if "\0" in text:
+        raise ConfigError(f"@{path} is a binary file")
+    return f'<file name="{where}">\n{text}\n</file>\n', None
