@@ -203,12 +203,12 @@ class _Assembly:
             try:
                 loaded = self._assemble()
             except PluginError as error:
-                record = next((found for found in self._active() if found.name == error.plugin), None)
-                if record is None:
+                blamed = next((found for found in self._active() if found.name == error.plugin), None)
+                if blamed is None:
                     raise
                 log.warning("%s", error, exc_info=error)
-                _fail(record, str(error))
-                self._check_strict(record, error)
+                _fail(blamed, str(error))
+                self._check_strict(blamed, error)
                 continue
             if self.strict and loaded.conflicts:
                 raise loaded.conflicts[0]

@@ -11,8 +11,6 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from pydantic import Field
-
 from .events import StreamEvent
 from .messages import Message, ThinkingLevel, WireModel
 
@@ -61,7 +59,7 @@ class Model(WireModel):
     provider: str
     base_url: str = ""
     reasoning: bool = False
-    input: list[Literal["text", "image"]] = Field(default_factory=lambda: ["text"])
+    input: list[Literal["text", "image"]] = ["text"]  # noqa: RUF012 - pydantic copies defaults
     cost: ModelCost = ModelCost()
     context_window: int = 0
     max_tokens: int = 0

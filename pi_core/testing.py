@@ -39,7 +39,7 @@ class Barrier:
         """Wait until it is open, or the signal is aborted."""
         if self._open.is_set() or (signal is not None and signal.aborted):
             return
-        waits = [asyncio.ensure_future(self._open.wait())]
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._open.wait())]
         if signal is not None:
             waits.append(asyncio.ensure_future(signal.wait()))
         try:
@@ -286,6 +286,7 @@ class EventLog:
             agent.subscribe(self)
 
     def __call__(self, event: AgentEvent, signal: AbortSignal | None = None) -> None:
+        """Keep the event."""
         self.events.append(event)
 
     @property

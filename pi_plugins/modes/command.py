@@ -30,14 +30,14 @@ _EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129} if h
 @click.option("--api", help="Wire protocol of --base-url; openai-completions by default.")
 @click.option("--api-key", help="Key for this run; the environment's otherwise.")
 @click.option(
-    "--tools", "-t", help=f"Tools the model may call, separated by commas; {','.join(DEFAULT_TOOLS)} if absent."
+    "--tools", "-t", help=f"Tools the model may call, with commas; {','.join(DEFAULT_TOOLS)} if absent."
 )
 @click.option("--no-tools", "-nt", is_flag=True, help="No tools.")
 @click.option("--system-prompt", help="Text, or a file that holds it.")
 @click.option("--thinking", type=click.Choice(get_args(ThinkingLevel)), default="off", help="How much to think.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of one answer.")
 @click.pass_obj
-def prompt(build: Build, print_mode: bool, **options: Any) -> int:
+def prompt(build: Build, /, print_mode: bool, **options: Any) -> int:
     """Run prompts: piped text, then @files, then the words, each further word a prompt of its own."""
     if options["mode"] == "text" and not print_mode and sys.stdin.isatty() and not options["words"]:
         raise click.UsageError('Nothing to do: give a prompt, as in pi -p "What is in this folder?"')

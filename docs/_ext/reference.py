@@ -1,0 +1,114 @@
+"""Generates the hook reference and the API reference from the code, and resolves names to their public place."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+import pi_core
+from pi_core import contract_of, hookspecs
+
+KINDS = {
+    "register": "every answer counts, each with its owner",
+    "notify": "answers are ignored",
+    "record": "answers are ignored; runs before the matching event is announced",
+    "first": "the first answer that is not None counts",
+    "collect": "all answers count, each with its owner",
+    "chain": "each gets what the previous one returned; None leaves it",
+    "guard": "in order; the first Block stops",
+}
+AREAS = {
+    "agent": "Agent",
+    "build": "Build",
+    "tools": "Tools",
+    "messages": "Messages",
+    "events": "Events",
+    "context": "Context",
+    "providers": "Providers",
+    "streams": "Streams",
+    "partial_json": "Streamed JSON",
+    "loop": "The loop",
+    "batch": "Nested tool calls",
+    "hooks": "Hooks",
+    "markers": "Markers",
+    "commands": "Commands",
+    "errors": "Errors",
+}
+
+
+def title(text: str, mark: str) -> list[str]:
+    return [text, mark * len(text), ""]
+
+
+def hook_page() -> str:
+    lines = [*title("Hooks", "="), inspect.getdoc(hookspecs) or "", ""]
+    lines += [".. list-table::", "   :header-rows: 1", "", "   * - hook", "     - kind", "     - async", "     - an exception"]
+    specs = [(name, spec) for name, spec in vars(hookspecs).items() if contract_of(spec) is not None]
+    for name, spec in specs:
+        contract = contract_of(spec)
+        lines += [
+            f"   * - :func:`~pi_core.hookspecs.{name}`",
+            f"     - {contract.kind.value}",
+            f"     - {'yes' if contract.is_async else 'no'}",
+            f"     - {contract.on_error.value}",
+        ]
+    lines += ["", ".. currentmodule:: pi_core.hookspecs", ""]
+    for name, spec in specs:
+        contract = contract_of(spec)
+        parameters = ", ".join(inspect.signature(spec).parameters)
+        lines += [*title(name, "-"), f".. function:: {name}({parameters})", ""]
+        lines += [f"   {line}".rstrip() for line in (inspect.getdoc(spec) or "").splitlines()]
+        lines += [
+            "",
+            f"   :Kind: {contract.kind.value}: {KINDS[contract.kind.value]}",
+            f"   :Implementation: {'``def`` or ``async def``' if contract.is_async else '``def``'}",
+            f"   :Wrappers: {'yes' if contract.wrappers else 'no'}",
+            f"   :An exception: {contract.on_error.value}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def api_page() -> str:
+    lines = [*title("API", "="), inspect.getdoc(pi_core) or "", ""]
+    for module, heading in AREAS.items():
+        lines += title(heading, "-")
+        for name in pi_core._HOMES[module]:
+            value = getattr(pi_core, name)
+            if inspect.isclass(value):
+                lines += [f".. autoclass:: pi_core.{name}", ""]
+            elif isinstance(value, types.FunctionType):
+                lines += [f".. autofunction:: pi_core.{name}", ""]
+            else:
+                lines += [f".. autodata:: pi_core.{name}", "   :no-value:", ""]
+    lines += [*title("Testing", "-"), ".. automodule:: pi_core.testing", "   :members:", ""]
+    return "\n".join(lines)
+
+
+def generate(app: Sphinx) -> None:
+    folder = Path(app.srcdir) / "reference"
+    for name, text in (("hooks.rst", hook_page()), ("api.rst", api_page())):
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def public_place(app: Sphinx, env: Any, node: Any, contnode: nodes.Element) -> nodes.Element | None:
+    """Resolve ``pi_core.messages.X`` and a bare ``X`` to ``pi_core.X``."""
+    name = str(node.get("reftarget", "")).rpartition(".")[2]
+    if name in pi_core.__all__ and node.get("reftarget") != f"pi_core.{name}":
+        node["reftarget"] = f"pi_core.{name}"
+        domain = env.get_domain("py")
+        return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], node["reftarget"], node, contnode)
+    return None
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("builder-inited", generate)
+    app.connect("missing-reference", public_place)
+    return {"parallel_read_safe": True}
