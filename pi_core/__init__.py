@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .context import AbortController as AbortController
     from .context import AbortSignal as AbortSignal
     from .context import AgentContext as AgentContext
+    from .context import RunActions as RunActions
     from .context import RunContext as RunContext
     from .context import SelectionContext as SelectionContext
     from .context import Stash as Stash
@@ -146,6 +147,7 @@ _HOMES = {
         "AbortController",
         "AbortSignal",
         "AgentContext",
+        "RunActions",
         "RunContext",
         "SelectionContext",
         "Stash",
@@ -338,6 +340,7 @@ __all__ = [
     "Provider",
     "ProviderResponse",
     "ReplaceArguments",
+    "RunActions",
     "RunContext",
     "SelectionContext",
     "StartEvent",

@@ -30,6 +30,7 @@ class Unset:
 
 
 UNSET: Final = Unset()
+"""Says that a field has no value, where ``None`` would be one."""
 
 
 @dataclass(slots=True)

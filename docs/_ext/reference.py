@@ -47,7 +47,15 @@ def title(text: str, mark: str) -> list[str]:
 
 def hook_page() -> str:
     lines = [*title("Hooks", "="), inspect.getdoc(hookspecs) or "", ""]
-    lines += [".. list-table::", "   :header-rows: 1", "", "   * - hook", "     - kind", "     - async", "     - an exception"]
+    lines += [
+        ".. list-table::",
+        "   :header-rows: 1",
+        "",
+        "   * - hook",
+        "     - kind",
+        "     - async",
+        "     - an exception",
+    ]
     specs = [(name, spec) for name, spec in vars(hookspecs).items() if contract_of(spec) is not None]
     for name, spec in specs:
         contract = contract_of(spec)
@@ -85,7 +93,7 @@ def api_page() -> str:
             elif isinstance(value, types.FunctionType):
                 lines += [f".. autofunction:: pi_core.{name}", ""]
             else:
-                lines += [f".. autodata:: pi_core.{name}", "   :no-value:", ""]
+                lines += [f".. autodata:: pi_core.{module}.{name}", "   :no-value:", ""]
     lines += [*title("Testing", "-"), ".. automodule:: pi_core.testing", "   :members:", ""]
     return "\n".join(lines)
 
