@@ -5,144 +5,21 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias
 
+from ._agent_state import ActiveRun, AgentState, MessageQueue, QueueMode
 from ._registry import Registry, collect_contributions
 from .batch import ToolExecution
-from .context import AbortController, AbortSignal, AgentContext, RunActions, RunContext
-from .errors import AgentBusyError, ConfigError, ContinueError, HookError, error_text
-from .events import (
-    AgentEndEvent,
-    AgentEvent,
-    MessageEndEvent,
-    MessageStartEvent,
-    MessageUpdateEvent,
-    ToolExecutionEndEvent,
-    ToolExecutionStartEvent,
-    TurnEndEvent,
-)
+from .context import AbortSignal, AgentContext, RunActions, as_messages
+from .errors import AgentBusyError, ConfigError, ContinueError, HookError, PluginFailure, error_text
+from .events import AgentEndEvent, AgentEvent, MessageEndEvent, MessageStartEvent, TurnEndEvent
 from .hooks import Hooks
 from .loop import AgentLoopConfig, observed, run_agent_loop, run_agent_loop_continue
 from .messages import AgentMessage, AssistantMessage, ImageContent, TextContent, ThinkingLevel, user_message
 from .providers import UNKNOWN_MODEL, Model, StreamFunction, StreamOptions, get_default_stream
 from .tools import Tool
 
-QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
 Subscriber: TypeAlias = Callable[[AgentEvent, AbortSignal], Awaitable[None] | None]
-
-
-class MessageQueue:
-    """Messages waiting for a run. Replace it by a subclass to store or watch them.
-
-    :param mode: whether a drain takes all messages or the oldest one.
-    """
-
-    def __init__(self, mode: QueueMode = "one-at-a-time") -> None:
-        self.mode = mode
-        self._messages: list[AgentMessage] = []
-
-    def __len__(self) -> int:
-        return len(self._messages)
-
-    def add(self, *messages: AgentMessage) -> None:
-        """Append messages."""
-        self._messages.extend(messages)
-
-    def peek(self) -> list[AgentMessage]:
-        """Return what the next drain would take."""
-        return self._messages[: None if self.mode == "all" else 1]
-
-    def drain(self) -> list[AgentMessage]:
-        """Take what is due."""
-        taken = self.peek()
-        del self._messages[: len(taken)]
-        return taken
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self._messages.clear()
-
-
-class AgentState:
-    """What an agent is at the moment. Assigning ``messages`` or ``tools`` stores a copy of the list."""
-
-    __slots__ = (
-        "_messages",
-        "_open",
-        "_tools",
-        "error_message",
-        "is_streaming",
-        "model",
-        "pending_tool_calls",
-        "system_prompt",
-        "thinking_level",
-    )
-
-    def __init__(
-        self,
-        system_prompt: str,
-        model: Model,
-        thinking_level: ThinkingLevel,
-        tools: Iterable[Tool],
-        messages: Iterable[AgentMessage],
-    ) -> None:
-        self.system_prompt = system_prompt
-        self.model = model
-        self.thinking_level = thinking_level
-        self._tools = list(tools)
-        self._messages = list(messages)
-        self.is_streaming = False
-        self.pending_tool_calls: frozenset[str] = frozenset()
-        self.error_message: str | None = None
-        self._open: MessageStartEvent | MessageUpdateEvent | None = None
-
-    @property
-    def messages(self) -> list[AgentMessage]:
-        """The transcript."""
-        return self._messages
-
-    @messages.setter
-    def messages(self, messages: Iterable[AgentMessage]) -> None:
-        self._messages = list(messages)
-
-    @property
-    def tools(self) -> list[Tool]:
-        """The tools the model may call."""
-        return self._tools
-
-    @tools.setter
-    def tools(self, tools: Iterable[Tool]) -> None:
-        self._tools = list(tools)
-
-    @property
-    def streaming_message(self) -> AgentMessage | None:
-        """The message between its start and its end, of whatever role."""
-        return None if self._open is None else self._open.message
-
-    def reduce(self, event: AgentEvent) -> None:
-        """Take an event in, before subscribers see it."""
-        match event:
-            case MessageUpdateEvent() | MessageStartEvent():
-                self._open = event
-            case MessageEndEvent(message=message):
-                self._open = None
-                self._messages.append(message)
-            case ToolExecutionStartEvent(tool_call_id=call):
-                self.pending_tool_calls |= {call}
-            case ToolExecutionEndEvent(tool_call_id=call):
-                self.pending_tool_calls -= {call}
-            case TurnEndEvent(message=message):
-                self.error_message = message.error_message or self.error_message
-            case AgentEndEvent():
-                self._open = None
-
-    def begin(self) -> None:
-        """Mark a run as started."""
-        self.is_streaming, self.error_message, self._open = True, None, None
-
-    def settle(self) -> None:
-        """Mark the agent as idle."""
-        self.is_streaming, self.pending_tool_calls, self._open = False, frozenset(), None
 
 
 class Agent(RunActions):
@@ -153,7 +30,7 @@ class Agent(RunActions):
     :param plugins: plugin objects, the first called first.
     :param hooks: a facade to use instead, such as a build's.
     :param registry: what the plugins of ``hooks`` contribute; collected when it is not given.
-    :param options: what every request is made with.
+    :param options: what every request is made with; the transport is ``auto`` unless they name one.
     :param tool_execution: ``sequential`` runs one tool call at a time.
     :param abort_grace_seconds: how long a tool may go on after an abort before it is given up.
     :param steering_queue: replaces the queue of steering messages, and with it ``steering_mode``.
@@ -195,13 +72,14 @@ class Agent(RunActions):
             tools = [tool for _, tool in registry.tools.items()]
         self.state = AgentState(system_prompt, model, thinking_level, tools, messages)
         self.stream_function = stream
-        self.options = options or StreamOptions(transport="auto")
+        given = options or StreamOptions()
+        self.options = given if given.transport is not None else given.replace(transport="auto")
         self.tool_execution: ToolExecution = tool_execution
         self.abort_grace_seconds = abort_grace_seconds
-        self.steering_queue = steering_queue or MessageQueue(steering_mode)
-        self.follow_up_queue = follow_up_queue or MessageQueue(follow_up_mode)
+        self.steering_queue = MessageQueue(steering_mode) if steering_queue is None else steering_queue
+        self.follow_up_queue = MessageQueue(follow_up_mode) if follow_up_queue is None else follow_up_queue
         self._subscribers: list[Subscriber] = []
-        self._run: _ActiveRun | None = None
+        self._run: ActiveRun | None = None
         if stream is None and get_default_stream() is None and registry.providers.get(model.api) is None:
             apis = ", ".join(registry.providers.names()) or "none"
             raise ConfigError(
@@ -245,8 +123,9 @@ class Agent(RunActions):
     ) -> list[AgentMessage]:
         """Run with a new message and return the messages of the run.
 
-        Failures of the model, a tool or a hook are messages, not exceptions. Cancelling the task that awaits this aborts
-        the run, waits for its closing events and raises ``CancelledError``.
+        Failures of the model, a tool or a hook are messages, not exceptions. Cancelling the task that awaits this
+        aborts the run, waits for its closing events and raises ``CancelledError``; cancelling it again also cancels
+        what the run is waiting for.
 
         :param prompt: a text, a message, or several; an empty list makes a request on the messages that are there.
         :param images: follow the text; ignored when ``prompt`` is not one.
@@ -257,11 +136,7 @@ class Agent(RunActions):
             raise AgentBusyError(
                 "Agent is already processing a prompt. Use steer() or follow_up() to queue messages, or wait for it."
             )
-        if isinstance(prompt, str):
-            prompts: list[AgentMessage] = [user_message(prompt, images)]
-        else:
-            prompts = list(prompt) if isinstance(prompt, list | tuple) else [cast("AgentMessage", prompt)]
-        return await self._start(prompts)
+        return await self._start([user_message(prompt, images)] if isinstance(prompt, str) else as_messages(prompt))
 
     async def continue_(self) -> list[AgentMessage]:
         """Run on from the transcript; after an assistant message, with queued messages.
@@ -274,19 +149,7 @@ class Agent(RunActions):
         messages = self.state.messages
         if not messages:
             raise ContinueError("No messages to continue from")
-        if not isinstance(messages[-1], AssistantMessage):
-            return await self._start(None)
-        run = _ActiveRun(self)
-        self._run = run
-        try:
-            prompts = self.steering_queue.drain() + await self.hooks.steering_messages(run.ctx)
-            skip = bool(prompts)
-            prompts = prompts or self.follow_up_queue.drain() + await self.hooks.follow_up_messages(run.ctx)
-        finally:
-            self._run = None
-        if not prompts:
-            raise ContinueError("Cannot continue from message role: assistant")
-        return await self._start(prompts, skip_first_poll=skip)
+        return await self._start(None)
 
     def run_sync(self, prompt: str | AgentMessage | Sequence[AgentMessage]) -> list[AgentMessage]:
         """Run :meth:`prompt` in an event loop of its own, for scripts."""
@@ -299,8 +162,8 @@ class Agent(RunActions):
 
     async def wait_for_idle(self) -> None:
         """Wait until the current run is over and its subscribers have seen the end."""
-        if self._run is not None:
-            await asyncio.shield(self._run.settled())
+        if self._run is not None and self._run.task is not None:
+            await asyncio.wait([self._run.task])
 
     def reset(self) -> None:
         """Forget messages, queues and errors; model, system prompt and tools stay.
@@ -326,7 +189,7 @@ class Agent(RunActions):
 
         def unsubscribe() -> None:
             if subscriber in self._subscribers:
-                self._subscribers.remove(subscriber)
+                self._subscribers[self._subscribers.index(subscriber)] = _unsubscribed
 
         return unsubscribe
 
@@ -338,47 +201,58 @@ class Agent(RunActions):
             raise RuntimeError("an event outside a run")
         self.state.reduce(event)
         run.reduce(event)
-        subscribers = self._subscribers
-        position = 0
-        while position < len(subscribers):
-            subscriber = subscribers[position]
-            answer = subscriber(event, run.controller.signal)
+        signal = run.controller.signal
+        for position, subscriber in enumerate(self._subscribers):
+            answer = subscriber(event, signal)
             if answer is not None and inspect.isawaitable(answer):
-                return self._announce_rest(event, run.controller.signal, subscriber, answer)
-            position = _after(subscribers, subscriber, position)
+                return self._announce_rest(event, signal, position, answer)
         return None
 
     async def _announce_rest(
-        self, event: AgentEvent, signal: AbortSignal, subscriber: Subscriber, answer: Awaitable[None]
+        self, event: AgentEvent, signal: AbortSignal, position: int, answer: Awaitable[None] | None
     ) -> None:
         subscribers = self._subscribers
-        position = subscribers.index(subscriber) if subscriber in subscribers else 0
-        await answer
-        position = _after(subscribers, subscriber, position)
-        while position < len(subscribers):
-            subscriber = subscribers[position]
-            following = subscriber(event, signal)
-            if following is not None and inspect.isawaitable(following):
-                await following
-            position = _after(subscribers, subscriber, position)
+        while True:
+            if answer is not None and inspect.isawaitable(answer):
+                await answer
+            position += 1
+            if position == len(subscribers):
+                return
+            answer = subscribers[position](event, signal)
 
-    async def _start(self, prompts: list[AgentMessage] | None, *, skip_first_poll: bool = False) -> list[AgentMessage]:
-        run = self._run = _ActiveRun(self)
-        self.state.begin()
-        task = asyncio.ensure_future(self._drive(run, prompts, skip_first_poll))
-        run.task = task
+    async def _start(self, prompts: list[AgentMessage] | None) -> list[AgentMessage]:
+        run = self._run = ActiveRun(self.state, self)
+        self._subscribers = [subscriber for subscriber in self._subscribers if subscriber is not _unsubscribed]
+        run.task = asyncio.create_task(self._drive(run, prompts))
+        run.task.add_done_callback(lambda _: self._settle())
+        return await run.wait(None if self.abort_grace_seconds is None else self.abort_grace_seconds + 1)
+
+    def _settle(self) -> None:
+        self.state.settle()
+        self._run = None
+
+    async def _drive(self, run: ActiveRun, prompts: list[AgentMessage] | None) -> list[AgentMessage]:
         try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.done():
+            await self._run_loop(run, prompts)
+        except (Exception, asyncio.CancelledError) as error:
+            if run.closing or not run.started:
                 raise
-            await _end_cancelled(run, task, self.abort_grace_seconds)
-            raise
+            task = asyncio.current_task()
+            cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+            if cancelled:
+                run.controller.abort()
+            run.fail()
+            text = "Run was cancelled" if isinstance(error, asyncio.CancelledError) else error_text(error)
+            await self._close_failed(run, text or type(error).__name__)
+            if cancelled:
+                raise
+        return run.produced
 
-    async def _drive(
-        self, run: _ActiveRun, prompts: list[AgentMessage] | None, skip_first_poll: bool
-    ) -> list[AgentMessage]:
-        state = self.state
+    async def _run_loop(self, run: ActiveRun, prompts: list[AgentMessage] | None) -> None:
+        state, skip_first_poll = self.state, False
+        if prompts is None and isinstance(state.messages[-1], AssistantMessage):
+            prompts, skip_first_poll = await self._queued(run)
+        state.begin()
         context = AgentContext(state.system_prompt, state.messages, state.tools)
         config = AgentLoopConfig(
             model=state.model,
@@ -394,28 +268,29 @@ class Agent(RunActions):
             ctx=run.ctx,
             cancel=run.fail,
         )
-        signal = run.controller.signal
-        try:
-            if prompts is None:
-                await run_agent_loop_continue(context, config, self._announce, signal)
-            else:
-                await run_agent_loop(prompts, context, config, self._announce, signal)
-        except asyncio.CancelledError:
-            run.controller.abort()
-            await self._close_failed(run, "Run was cancelled")
-            raise
-        except Exception as error:
-            if run.ended:
-                raise
-            run.fail()
-            await self._close_failed(run, error_text(error))
-        finally:
-            state.settle()
-            self._run = None
-        return run.produced
+        if prompts is None:
+            await run_agent_loop_continue(context, config, self._announce, run.controller.signal)
+        else:
+            await run_agent_loop(prompts, context, config, self._announce, run.controller.signal)
 
-    async def _close_failed(self, run: _ActiveRun, text: str) -> None:
-        """Emit the closing sequence of a run that failed: its failure as a message, turn_end, agent_end."""
+    async def _queued(self, run: ActiveRun) -> tuple[list[AgentMessage], bool]:
+        """Take what a run after an assistant message starts with, and whether it came from steering."""
+        steering = await self.hooks.steering_messages(run.ctx)
+        steering = self.steering_queue.drain() + steering
+        if steering:
+            return steering, True
+        follow_up = await self.hooks.follow_up_messages(run.ctx)
+        follow_up = self.follow_up_queue.drain() + follow_up
+        if not follow_up:
+            raise ContinueError("Cannot continue from message role: assistant")
+        return follow_up, False
+
+    async def _close_failed(self, run: ActiveRun, text: str) -> None:
+        """Emit the closing sequence of a run that failed: its failure as a message, turn_end, agent_end.
+
+        A cancellation ends only what is waited for; it comes out when the sequence is complete.
+        """
+        run.closing = True
         model = self.state.model
         message = AssistantMessage(
             content=[TextContent(text="")],
@@ -426,19 +301,30 @@ class Agent(RunActions):
             error_message=text,
         )
         emit = observed(self.hooks, run.ctx, self._announce)
-        for event in (MessageStartEvent(message), MessageEndEvent(message), TurnEndEvent(message, [])):
-            if event.type == "message_end" and self.hooks.has("record_message"):
-                try:
-                    await self.hooks.record_message(message, run.ctx)
-                except HookError as error:
-                    message_text = f"{text}; {error}" if str(error) not in text else text
-                    self.state.error_message = message_text
-            pending = emit(event)
-            if pending is not None:
-                await pending
-        pending = emit(AgentEndEvent(run.produced))
-        if pending is not None:
-            await pending
+        cancelled: asyncio.CancelledError | None = None
+        for event in (
+            MessageStartEvent(message),
+            MessageEndEvent(message),
+            TurnEndEvent(message, []),
+            AgentEndEvent(run.produced),
+        ):
+            try:
+                if isinstance(event, MessageEndEvent):
+                    await self._record_failure(run, message)
+                pending = emit(event)
+                if pending is not None:
+                    await pending
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+    async def _record_failure(self, run: ActiveRun, message: AssistantMessage) -> None:
+        try:
+            await self.hooks.record_message(message, run.ctx)
+        except HookError as error:
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            self.hooks.report(PluginFailure(error.plugin, error.distribution, error.hook, cause))
 
     def _provider_stream(self, model: Model, context: Any, options: StreamOptions) -> Any:
         provider = self.registry.providers.get(model.api)
@@ -453,69 +339,8 @@ class Agent(RunActions):
         return default(model, context, options)
 
 
-class _ActiveRun:
-    """The run an agent is in: its signal, its context for the hooks, and what it has produced."""
-
-    def __init__(self, agent: Agent) -> None:
-        self.controller = AbortController()
-        state = agent.state
-        self.ctx = RunContext(
-            signal=self.controller.signal,
-            model=state.model,
-            thinking_level=state.thinking_level,
-            context=AgentContext(state.system_prompt, state.messages, state.tools),
-            actions=agent,
-        )
-        self.produced: list[AgentMessage] = []
-        self.ended = False
-        self.task: asyncio.Future[list[AgentMessage]] | None = None
-        self._aborted_before_failure: bool | None = None
-
-    @property
-    def was_aborted(self) -> bool:
-        """Whether the run was aborted, and not only cancelled because it failed."""
-        before = self._aborted_before_failure
-        return self.controller.signal.aborted if before is None else before
-
-    def fail(self) -> None:
-        """Note that the run has failed and end what still runs."""
-        if self._aborted_before_failure is None:
-            self._aborted_before_failure = self.controller.signal.aborted
-        self.controller.abort()
-
-    def reduce(self, event: AgentEvent) -> None:
-        """Keep what the run produces."""
-        if isinstance(event, MessageEndEvent):
-            self.produced.append(event.message)
-        elif isinstance(event, AgentEndEvent):
-            self.ended = True
-
-    async def settled(self) -> None:
-        """Wait until the run is over, however it ends."""
-        if self.task is not None:
-            await asyncio.wait([self.task])
-
-
-async def _end_cancelled(run: _ActiveRun, task: asyncio.Future[list[AgentMessage]], grace: float | None) -> None:
-    """Abort a run whose caller was cancelled and wait until it has closed; one that does not listen is cancelled."""
-    run.controller.abort()
-    patience = None if grace is None else grace + 1
-    while not task.done():
-        try:
-            done, _ = await asyncio.wait([task], timeout=patience)
-        except asyncio.CancelledError:
-            patience = 0
-            continue
-        if not done:
-            task.cancel()
-    if not task.cancelled():
-        task.exception()
-
-
-def _after(subscribers: list[Subscriber], subscriber: Subscriber, position: int) -> int:
-    """Where the subscriber after this one is, even when this one has unsubscribed itself."""
-    here = position < len(subscribers) and subscribers[position] is subscriber
-    return position + 1 if here else position
+def _unsubscribed(event: AgentEvent, signal: AbortSignal) -> None:
+    """Stands where a subscriber was, so that the places of the others stay what they are."""
 
 
 __all__ = ["Agent", "AgentState", "MessageQueue", "QueueMode", "Subscriber"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 from .context import AbortSignal, AgentContext, RunContext
 from .errors import HookError, error_text
@@ -23,7 +23,15 @@ from .events import (
     ToolExecutionUpdateEvent,
 )
 from .hooks import NO_HOOKS, Hooks
-from .messages import AgentMessage, AssistantMessage, ToolCallContent, ToolResultMessage
+from .messages import (
+    AgentMessage,
+    AssistantMessage,
+    ImageContent,
+    OpaqueContent,
+    TextContent,
+    ToolCallContent,
+    ToolResultMessage,
+)
 from .tools import Block, Tool, ToolCall, ToolCallOutcome, ToolContext, ToolResult
 
 ToolExecution: TypeAlias = Literal["parallel", "sequential"]
@@ -32,6 +40,7 @@ Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None] | None]
 
 ABORTED = "Operation aborted"
 BLOCKED = "Tool execution was blocked"
+_BLOCKS = (TextContent, ImageContent, OpaqueContent)
 
 
 @dataclass(slots=True)
@@ -39,6 +48,7 @@ class Run:
     """What the functions of one run share.
 
     :param cancel: called once when the run fails, before calls that still run are cancelled.
+    :param failed: whether the run has failed, so that nothing more may be announced.
     """
 
     context: AgentContext
@@ -50,6 +60,7 @@ class Run:
     tool_execution: ToolExecution = "parallel"
     abort_grace_seconds: float | None = None
     cancel: Callable[[], None] | None = None
+    failed: bool = False
 
     @property
     def aborted(self) -> bool:
@@ -58,9 +69,22 @@ class Run:
 
     async def say(self, event: AgentEvent) -> None:
         """Announce an event and wait until it was handled."""
-        pending = self.emit(event)
-        if pending is not None:
-            await pending
+        self.check()
+        try:
+            pending = self.emit(event)
+            if pending is not None:
+                await pending
+        except Exception:
+            self.failed = True
+            raise
+
+    def check(self) -> None:
+        """End a call that goes on although the run has failed.
+
+        :raises asyncio.CancelledError: it has.
+        """
+        if self.failed:
+            raise asyncio.CancelledError("the run has failed")
 
     async def close_message(self, message: AgentMessage) -> None:
         """Let the message be recorded, then announce its end; it is announced even when recording fails the run."""
@@ -157,7 +181,11 @@ async def _parallel(
     async def finish(position: int) -> None:
         prepared = finished[position]
         assert isinstance(prepared, ToolCall)
-        finished[position] = await _close(run, await _execute(run, prepared))
+        try:
+            finished[position] = await _close(run, await _execute(run, prepared))
+        except Exception:
+            run.failed = True
+            raise
 
     if len(waiting) == 1:
         await finish(waiting[0])
@@ -169,22 +197,35 @@ async def _parallel(
     return closed
 
 
-async def _together(run: Run, coroutines: list[Awaitable[None]]) -> None:
+async def _together(run: Run, coroutines: Iterable[Awaitable[None]]) -> None:
     """Run the coroutines side by side; the first failure cancels the others and comes out when they have ended."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
-        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        failed = [task for task in tasks if task in done and not task.cancelled() and task.exception() is not None]
-        if failed and pending and run.cancel is not None:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        if run.failed and run.cancel is not None:
             run.cancel()
     finally:
-        running = [task for task in tasks if not task.done()]
+        await _end_all(tasks)
+    # What failed comes before the cancellations it caused.
+    for task in sorted(tasks, key=asyncio.Future.cancelled):
+        task.result()
+
+
+async def _end_all(tasks: Sequence[asyncio.Future[None]]) -> None:
+    """Cancel the tasks and wait until all have ended, also when this is cancelled itself meanwhile."""
+    interrupted: asyncio.CancelledError | None = None
+    while running := [task for task in tasks if not task.done()]:
         for task in running:
             task.cancel()
-        if running:
+        try:
             await asyncio.wait(running)
+        except asyncio.CancelledError as error:
+            interrupted = error
     for task in tasks:
-        await task
+        if not task.cancelled():
+            task.exception()
+    if interrupted is not None:
+        raise interrupted
 
 
 async def _prepare(run: Run, message: AssistantMessage, content: ToolCallContent) -> ToolCall | ToolCallOutcome:
@@ -218,57 +259,143 @@ async def _execute(run: Run, call: ToolCall) -> ToolCallOutcome:
     """Run a prepared call and patch its result; only a failing listener or a cancellation comes out."""
     if run.aborted:
         return _failure(call.content, ABORTED)
-    updates = _Updates(run, call)
-    call.context.on_update = updates.push
+    execution = _Execution(run, call)
     began = time.perf_counter()
     try:
-        result = await _limited(run, call)
-        is_error = result.is_error is True
-    except asyncio.CancelledError:
-        updates.raise_failure()
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        result, is_error = ToolResult.error(f"Tool {call.name} was cancelled"), True
-    except (Exception, SystemExit) as error:
-        result, is_error = ToolResult.error(error_text(error)), True
-    duration = round((time.perf_counter() - began) * 1000)
-    await updates.settle()
+        result, is_error = await execution.result()
+        duration = round((time.perf_counter() - began) * 1000)
+        await execution.settle()
+    except BaseException:
+        await _end_all(execution.handlers)
+        raise
+    run.check()
     if run.hooks.has("after_tool_call"):
         try:
             result, is_error = await run.hooks.after_tool_call(call, result, is_error, run.ctx)
+            result = _checked(call.name, result)
         except Exception as error:
             result, is_error = ToolResult.error(error_text(error)), True
+        run.check()
     return ToolCallOutcome(call.content, result, is_error, duration)
 
 
-async def _limited(run: Run, call: ToolCall) -> ToolResult:
-    """Execute a call within its own timeout and, once the run is aborted, within the grace period."""
-    limit, grace, signal = call.tool.timeout, run.abort_grace_seconds, run.signal
-    if limit is None and (grace is None or signal is None):
-        return await run.hooks.execute_tool(call, run.ctx)
-    aborted = False
+def _checked(name: str, result: Any) -> ToolResult:
+    """Return a result whose content is made of blocks; blocks in JSON form are taken too.
+
+    :raises TypeError: it is no result, or its content is something else.
+    """
+    if not isinstance(result, ToolResult):
+        raise TypeError(f"Tool {name} gave {type(result).__name__} instead of a ToolResult")
+    content = result.content
+    if content is None or all(isinstance(block, _BLOCKS) for block in content):
+        return result
     try:
-        async with asyncio.timeout(limit) as scope:
+        message = ToolResultMessage(tool_call_id="", tool_name=name, content=content)
+    except ValueError as error:
+        raise TypeError(f"Tool {name} gave content that is not a list of text and image blocks: {error}") from error
+    return replace(result, content=message.content)
 
-            def shorten() -> None:
-                nonlocal aborted
-                deadline = asyncio.get_running_loop().time() + (grace or 0)
-                if scope.when() is None or deadline < (scope.when() or 0):
-                    aborted = True
-                    scope.reschedule(deadline)
 
-            forget = signal.on_abort(shorten) if signal is not None and grace is not None else None
-            try:
-                return await run.hooks.execute_tool(call, run.ctx)
-            finally:
-                if forget is not None:
-                    forget()
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        text = ABORTED if aborted else f"Tool {call.name} timed out after {limit:g} seconds"
-        return ToolResult(content=ToolResult.error(text).content, details={}, is_error=True)
+class _Execution:
+    """One call while it runs: its progress reports, and what ends it early.
+
+    Reports are announced at once, and dropped when the call has settled. The call is cancelled when its timeout or the
+    grace period after an abort is over, and when a listener fails on a report, which fails the run and not the tool.
+    """
+
+    __slots__ = ("_aborted", "_call", "_failure", "_loop", "_run", "_scope", "_settled", "_thread", "handlers")
+
+    def __init__(self, run: Run, call: ToolCall) -> None:
+        self._run = run
+        self._call = call
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._scope = asyncio.timeout(call.tool.timeout)
+        self._aborted = False
+        self._settled = False
+        self._failure: BaseException | None = None
+        self.handlers: list[asyncio.Future[None]] = []
+        call.context.on_update = self._report
+
+    async def result(self) -> tuple[ToolResult, bool]:
+        """Run the call; what the tool raises is a result."""
+        run, call = self._run, self._call
+        task = asyncio.current_task()
+        cancellations = task.cancelling() if task is not None else 0
+        forget: Callable[[], None] | None = None
+        try:
+            async with self._scope:
+                if run.signal is not None and run.abort_grace_seconds is not None:
+                    forget = run.signal.on_abort(self._limit_after_abort)
+                result = _checked(call.name, await run.hooks.execute_tool(call, run.ctx))
+            return result, result.is_error is True
+        except asyncio.CancelledError:
+            if task is None or task.cancelling() > cancellations:
+                raise
+            text = f"Tool {call.name} was cancelled"
+        except TimeoutError as error:
+            if self._failure is not None:
+                raise self._failure from None
+            text = error_text(error)
+            if self._scope.expired():
+                text = ABORTED if self._aborted else f"Tool {call.name} timed out after {call.tool.timeout:g} seconds"
+        except SystemExit as error:
+            text = f"Tool {call.name} tried to exit the process with {error.code!r}"
+        except Exception as error:
+            text = error_text(error)
+        finally:
+            self._settled = True
+            if forget is not None:
+                forget()
+        return ToolResult.error(text), True
+
+    async def settle(self) -> None:
+        """Wait until the announced reports were handled.
+
+        :raises Exception: a listener failed on one.
+        """
+        if self.handlers:
+            await asyncio.wait(self.handlers)
+        if self._failure is not None:
+            raise self._failure
+
+    def _limit_after_abort(self) -> None:
+        deadline = self._loop.time() + (self._run.abort_grace_seconds or 0)
+        earlier = self._scope.when()
+        if not self._scope.expired() and (earlier is None or deadline < earlier):
+            self._aborted = True
+            self._scope.reschedule(deadline)
+
+    def _report(self, result: ToolResult) -> None:
+        if threading.get_ident() == self._thread:
+            self._announce(result)
+        elif not self._settled:
+            self._loop.call_soon_threadsafe(self._announce, result)
+
+    def _announce(self, result: ToolResult) -> None:
+        if self._settled or self._run.failed:
+            return
+        content = self._call.content
+        try:
+            pending = self._run.emit(ToolExecutionUpdateEvent(content.id, content.name, content.arguments, result))
+        except Exception as error:
+            self._fail(error)
+        else:
+            if pending is not None:
+                handler = asyncio.ensure_future(pending)
+                handler.add_done_callback(self._handled)
+                self.handlers.append(handler)
+
+    def _handled(self, handler: asyncio.Future[None]) -> None:
+        error = None if handler.cancelled() else handler.exception()
+        if error is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        self._run.failed = True
+        if not self._settled and not self._scope.expired():
+            self._scope.reschedule(self._loop.time())
 
 
 async def _close(run: Run, outcome: ToolCallOutcome) -> tuple[ToolCallOutcome, ToolResultMessage]:
@@ -292,73 +419,6 @@ async def _close(run: Run, outcome: ToolCallOutcome) -> tuple[ToolCallOutcome, T
         raise
     await run.say(event)
     return outcome, message
-
-
-class _Updates:
-    """The progress reports of one running call: announced at once, dropped when the call has settled.
-
-    A listener that raises fails the run, not the tool: the call is cancelled and the listener's error comes out.
-    """
-
-    __slots__ = ("_call", "_failure", "_handlers", "_loop", "_run", "_settled", "_task", "_thread")
-
-    def __init__(self, run: Run, call: ToolCall) -> None:
-        self._run = run
-        self._call = call
-        self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
-        self._task = asyncio.current_task()
-        self._handlers: list[asyncio.Future[None]] = []
-        self._failure: BaseException | None = None
-        self._settled = False
-
-    def push(self, result: ToolResult) -> None:
-        if threading.get_ident() != self._thread:
-            self._loop.call_soon_threadsafe(self._announce, result)
-        else:
-            self._announce(result)
-
-    def _announce(self, result: ToolResult) -> None:
-        if self._settled or self._failure is not None:
-            return
-        content = self._call.content
-        event = ToolExecutionUpdateEvent(content.id, content.name, content.arguments, result)
-        try:
-            pending = self._run.emit(event)
-        except Exception as error:
-            self._fail(error)
-            return
-        if pending is not None:
-            handler = asyncio.ensure_future(pending)
-            handler.add_done_callback(self._handled)
-            self._handlers.append(handler)
-
-    def _handled(self, handler: asyncio.Future[None]) -> None:
-        if not handler.cancelled():
-            error = handler.exception()
-            if error is not None:
-                self._fail(error)
-
-    def _fail(self, error: BaseException) -> None:
-        if self._failure is None:
-            self._failure = error
-            if not self._settled and self._task is not None:
-                self._task.cancel()
-
-    def raise_failure(self) -> None:
-        """Raise what a listener failed with, taking back the cancellation that ended the call."""
-        if self._failure is not None:
-            if self._task is not None:
-                self._task.uncancel()
-            raise self._failure
-
-    async def settle(self) -> None:
-        """Drop later reports and wait until the announced ones were handled."""
-        self._settled = True
-        if self._handlers:
-            await asyncio.wait(self._handlers)
-        if self._failure is not None:
-            raise self._failure
 
 
 async def run_tool_call(

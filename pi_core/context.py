@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from .messages import AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage
+from .messages import AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage, WireModel
 from .providers import UNKNOWN_MODEL, Model
 
 if TYPE_CHECKING:
     from .tools import Tool
+
+log = logging.getLogger("pi")
 
 T = TypeVar("T")
 
@@ -67,14 +70,17 @@ class AbortController:
         self.signal = AbortSignal()
 
     def abort(self) -> None:
-        """Abort the signal; its callbacks run now. A second call does nothing."""
+        """Abort the signal; its callbacks run now, and what one raises is logged. A second call does nothing."""
         signal = self.signal
         if signal._aborted:
             return
         signal._aborted = True
         callbacks, signal._callbacks = list(signal._callbacks.values()), {}
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception:
+                log.exception("a callback of an abort signal failed")
 
 
 class ListView(Sequence[T]):
@@ -320,4 +326,6 @@ def as_messages(value: AgentMessage | Iterable[AgentMessage] | None) -> list[Age
     """Return a list of messages from what a hook may answer: one, several, or nothing."""
     if value is None:
         return []
-    return list(value) if isinstance(value, list | tuple | ListView) else [cast("AgentMessage", value)]
+    if isinstance(value, WireModel):
+        return [value]
+    return list(value)

@@ -251,7 +251,10 @@ class Hooks:
     # --- a tool call ---
 
     async def before_tool_call(self, call: ToolCall, ctx: RunContext) -> Block | ToolCall:
-        """Return the call with its final arguments, or the first objection; a guard that raises blocks."""
+        """Return the call with its final arguments, or the first objection.
+
+        :raises HookError: a guard raised, so the call must not be executed.
+        """
         plan = self._plan("before_tool_call")
         if plan is None:
             return call
@@ -272,7 +275,7 @@ class Hooks:
             except Exception as error:
                 owner = implementation.owner
                 self.report(PluginFailure(owner.plugin, owner.distribution, plan.hook, error))
-                return Block(str(implementation.failed(error)))
+                raise implementation.failed(error) from error
         return call
 
     async def execute_tool(self, call: ToolCall, ctx: RunContext) -> ToolResult:

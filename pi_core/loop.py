@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -27,11 +28,14 @@ from .events import (
     StreamEvent,
     TurnEndEvent,
     TurnStartEvent,
+    UpdateEvent,
 )
 from .hooks import NO_HOOKS, Hooks
 from .messages import LLM_ROLES, AgentMessage, AssistantMessage, CustomMessage, Message, ThinkingLevel
 from .providers import Context, Model, ProviderResponse, StreamFunction, StreamOptions, get_default_stream
 from .streams import EventStream, MessageAssembler
+
+log = logging.getLogger("pi")
 
 Poll: TypeAlias = Callable[[], Iterable[AgentMessage] | Awaitable[Iterable[AgentMessage] | None] | None]
 
@@ -47,8 +51,8 @@ class AgentLoopConfig:
     :param options: what every request is made with; signal, key and reasoning are set by the loop.
     :param hooks: the facade whose hooks are called.
     :param stream: makes the requests; the process-wide default without it.
-    :param steering: polled for messages to put in before the next request, before the plugins are asked.
-    :param follow_up: polled for messages where the run would stop, before the plugins are asked.
+    :param steering: polled for messages to put in before the next request; they come before those of the plugins.
+    :param follow_up: polled for messages where the run would stop; they come before those of the plugins.
     :param skip_first_poll: start without polling for steering.
     :param tool_execution: ``sequential`` runs one call at a time.
     :param abort_grace_seconds: how long a tool may go on after an abort before it is cancelled; ``None`` for ever.
@@ -245,26 +249,29 @@ async def _between_turns(
 
 
 async def _poll(run: Run, queue: Poll | None, hook: str) -> list[AgentMessage]:
-    """Take what a queue and the plugins have; nothing once the run is aborted."""
+    """Take what a queue and the plugins have; nothing once the run is aborted.
+
+    The plugins are asked first, so that nothing has been taken from the queue when one of them fails.
+    """
     if run.aborted:
         return []
-    messages: list[AgentMessage] = []
-    if queue is not None:
-        taken = queue()
-        messages = as_messages(await taken if inspect.isawaitable(taken) else cast("Any", taken))
-    if run.hooks.has(hook):
-        messages += await getattr(run.hooks, hook)(run.ctx)
-    return messages
+    offered = await getattr(run.hooks, hook)(run.ctx) if run.hooks.has(hook) else []
+    if queue is None:
+        return cast("list[AgentMessage]", offered)
+    taken = queue()
+    return as_messages(await taken if inspect.isawaitable(taken) else cast("Any", taken)) + offered
 
 
 class _Requests:
     """Makes the requests of one run; what was converted for one is not converted again for the next."""
 
-    __slots__ = ("_config", "_converted", "_options", "_plain", "_run", "_seen", "_source")
+    __slots__ = ("_converted", "_options", "_plain", "_run", "_seen", "_source", "_stream")
 
     def __init__(self, run: Run, config: AgentLoopConfig) -> None:
         self._run = run
-        self._config = config
+        self._stream = config.stream or get_default_stream()
+        if self._stream is None and not run.hooks.has("stream"):
+            raise _no_stream(config.model)
         self._options = _with_provider_hooks(config.options, run)
         self._source: list[AgentMessage] | None = None
         self._seen = 0
@@ -295,13 +302,9 @@ class _Requests:
         return await self._consume(stream)
 
     def _core(self, model: Model, context: Context, options: StreamOptions) -> Any:
-        stream = self._config.stream or get_default_stream()
-        if stream is None:
-            raise ConfigError(
-                "No stream function: pass stream=..., install one with set_default_stream(), or add the plugin of a "
-                f"provider that speaks '{model.api}'"
-            )
-        return stream(model, context, options)
+        if self._stream is None:
+            raise _no_stream(model)
+        return self._stream(model, context, options)
 
     async def _messages(self) -> Sequence[Message]:
         run, hooks, ctx = self._run, self._run.hooks, self._run.ctx
@@ -328,52 +331,75 @@ class _Requests:
         return ListView(cast("list[Message]", messages) if self._plain else self._converted)
 
     async def _not_made(self) -> AssistantMessage:
-        message = self._empty().message("aborted", error_message=REQUEST_ABORTED)
+        message = self._assembler(None).message("aborted", error_message=REQUEST_ABORTED)
         await self._run.add_message(message)
         return message
 
-    def _empty(self) -> MessageAssembler:
-        model = self._run.ctx.model
-        return MessageAssembler(model.api, model.provider, model.id)
-
     async def _consume(self, stream: AsyncIterable[StreamEvent]) -> AssistantMessage:
         run, emit = self._run, self._run.emit
+        started: StartEvent | None = None
         assembler: MessageAssembler | None = None
         final: AssistantMessage | None = None
         try:
             async for event in stream:
-                if isinstance(event, DoneEvent | ErrorEvent):
-                    final = event.message
-                    break
-                if isinstance(event, StartEvent):
-                    if assembler is None:
-                        assembler = self._empty()
-                        assembler.begin(event.partial)
-                        await run.say(MessageStartEvent(event.partial))
-                elif assembler is not None:
+                if isinstance(event, UpdateEvent):
+                    if started is None:
+                        continue
                     if event.source is None:
+                        assembler = assembler or self._assembler(started)
                         assembler.apply(event)
-                    elif assembler is not event.source:
+                    else:
                         assembler = event.source
                     pending = emit(MessageUpdateEvent(event))
                     if pending is not None:
                         await pending
+                elif isinstance(event, StartEvent):
+                    if started is None:
+                        started = event
+                        await run.say(MessageStartEvent(event.partial))
+                elif isinstance(event, DoneEvent | ErrorEvent):
+                    final = event.message
+                    break
+                else:
+                    raise TypeError(f"a provider yields stream events, got {event!r}")
         finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
+            await _close(stream)
         if final is None:
-            final = self._unfinished(stream, assembler)
-        if assembler is None:
+            settled = getattr(stream, "settled", None)
+            final = settled[0] if settled is not None else self._cut_off(assembler or self._assembler(started))
+        if started is None:
             await run.say(MessageStartEvent(final))
         await run.close_message(final)
         return final
 
-    def _unfinished(self, stream: object, assembler: MessageAssembler | None) -> AssistantMessage:
-        settled = getattr(stream, "settled", None)
-        if settled is not None:
-            return cast("AssistantMessage", settled[0])
-        return (assembler or self._empty()).message("error", error_message=NO_FINAL_EVENT)
+    def _assembler(self, started: StartEvent | None) -> MessageAssembler:
+        """What hand-made events are put together with, and a response that never began."""
+        model = self._run.ctx.model
+        assembler = MessageAssembler(model.api, model.provider, model.id)
+        if started is not None:
+            assembler.begin(started.partial)
+        return assembler
+
+    @staticmethod
+    def _cut_off(assembler: MessageAssembler) -> AssistantMessage:
+        return assembler.message("error", error_message=NO_FINAL_EVENT)
+
+
+async def _close(stream: object) -> None:
+    """Let go of a response; a failure is logged, since what counts has been read or is being raised."""
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        try:
+            await close()
+        except Exception:
+            log.warning("closing the stream of a response failed", exc_info=True)
+
+
+def _no_stream(model: Model) -> ConfigError:
+    return ConfigError(
+        "No stream function: pass stream=..., install one with set_default_stream(), or add the plugin of a provider "
+        f"that speaks '{model.api}'"
+    )
 
 
 def convert_to_llm(messages: Iterable[AgentMessage]) -> list[Message]:
@@ -440,5 +466,10 @@ def _as_stream(
                 raise
 
     task = asyncio.ensure_future(drive())
-    stream.on_close(task.cancel)
+
+    async def stop() -> None:
+        task.cancel()
+        await asyncio.wait([task])
+
+    stream.on_close(stop)
     return stream

@@ -8,6 +8,7 @@ whether the message is ten or a hundred thousand characters long.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -57,12 +58,13 @@ class EventStream(Generic[T, R]):
     def __init__(self, final_result: Callable[[T], tuple[R] | None]) -> None:
         self._final_result = final_result
         self._events: deque[T] = deque()
-        self._readers: deque[asyncio.Future[None]] = deque()
+        self._readers: deque[asyncio.Future[tuple[T] | None]] = deque()
+        self._waiters: list[asyncio.Future[None]] = []
         self._done = False
         self._outcome: tuple[R] | None = None
         self._error: BaseException | None = None
-        self._waiters: list[asyncio.Future[None]] = []
-        self._on_close: Callable[[], None] | None = None
+        self._closed = False
+        self._on_close: Callable[[], object] | None = None
 
     @property
     def settled(self) -> tuple[R] | None:
@@ -74,44 +76,48 @@ class EventStream(Generic[T, R]):
         if self._done:
             return
         outcome = self._final_result(event)
-        self._events.append(event)
+        self._deliver(event)
         if outcome is not None:
             self._outcome = outcome
-            self._close()
-        else:
-            self._wake(self._readers, 1)
+            self._finish()
 
     def end(self, *result: R) -> None:
         """End the stream, with a result if one is given and none was known."""
         if result and self._outcome is None:
             self._outcome = (result[0],)
-        self._close()
+        self._finish()
 
     def fail(self, error: BaseException) -> None:
         """End the stream with an error, which iteration and :meth:`result` raise after the queued events."""
         if not self._done:
             self._error = error
-            self._close()
+            self._finish()
 
-    def on_close(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` when the consumer gives up (:meth:`aclose`)."""
+    def on_close(self, callback: Callable[[], object]) -> None:
+        """Call ``callback`` when the consumer gives up (:meth:`aclose`), and wait for what it returns."""
         self._on_close = callback
 
     async def aclose(self) -> None:
-        """Give up reading: the producer is told, further events are dropped."""
-        self._done = True
+        """Give up reading: queued and further events are dropped, and the producer is told."""
+        self._closed = True
         self._events.clear()
-        if self._on_close is not None:
-            self._on_close()
+        self._finish()
+        callback, self._on_close = self._on_close, None
+        answer = callback() if callback is not None else None
+        if inspect.isawaitable(answer):
+            await answer
 
     async def result(self) -> R:
-        """Wait for the result; pending for ever if the stream ended without one.
+        """Wait for the result; pending for ever if the producer ended the stream without one.
 
         :raises BaseException: what the producer failed with.
+        :raises RuntimeError: the stream was closed before its result was known.
         """
         while self._outcome is None:
             if self._error is not None:
                 raise self._error
+            if self._closed:
+                raise RuntimeError("the stream was closed before its result was known")
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
@@ -121,36 +127,44 @@ class EventStream(Generic[T, R]):
         return self
 
     async def __anext__(self) -> T:
-        while not self._events:
-            if self._done:
-                if self._error is not None:
-                    raise self._error
-                raise StopAsyncIteration
-            reader = asyncio.get_running_loop().create_future()
+        if self._events:
+            return self._events.popleft()
+        event: tuple[T] | None = None
+        if not self._done:
+            reader: asyncio.Future[tuple[T] | None] = asyncio.get_running_loop().create_future()
             self._readers.append(reader)
             try:
-                await reader
+                event = await reader
             except asyncio.CancelledError:
-                if reader in self._readers:
-                    self._readers.remove(reader)
-                elif self._events:
-                    self._wake(self._readers, 1)
+                if not reader.cancelled() and (given := reader.result()) is not None:
+                    self._deliver(given[0], first=True)
                 raise
-        return self._events.popleft()
+        if event is not None:
+            return event[0]
+        if self._error is not None:
+            raise self._error
+        raise StopAsyncIteration
 
-    def _close(self) -> None:
+    def _deliver(self, event: T, *, first: bool = False) -> None:
+        """Hand an event to the reader who has waited longest, or keep it for the next one."""
+        while self._readers:
+            reader = self._readers.popleft()
+            if not reader.done():
+                reader.set_result((event,))
+                return
+        if not self._closed:
+            (self._events.appendleft if first else self._events.append)(event)
+
+    def _finish(self) -> None:
         self._done = True
-        self._wake(self._readers, len(self._readers))
+        while self._readers:
+            reader = self._readers.popleft()
+            if not reader.done():
+                reader.set_result(None)
         waiters, self._waiters = self._waiters, []
-        self._wake(waiters, len(waiters))
-
-    @staticmethod
-    def _wake(futures: deque[asyncio.Future[None]] | list[asyncio.Future[None]], count: int) -> None:
-        while count and futures:
-            future = futures.popleft() if isinstance(futures, deque) else futures.pop(0)
-            if not future.done():
-                future.set_result(None)
-                count -= 1
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 def _final_message(event: StreamEvent) -> tuple[AssistantMessage] | None:
@@ -173,12 +187,16 @@ class AssistantStream(EventStream[StreamEvent, AssistantMessage]):
 
 
 class _Block:
-    """One block in the making: its growing text, and its past states as (version, length, fields)."""
+    """One block in the making: its growing text, and its past states as (version, length, fields).
 
-    __slots__ = ("kind", "length", "parser", "states", "text", "versions")
+    ``previous`` is the block that was at the same index before, for events from before this one was opened.
+    """
 
-    def __init__(self, kind: str, version: int, fields: dict[str, Any]) -> None:
+    __slots__ = ("kind", "length", "parser", "previous", "states", "text", "versions")
+
+    def __init__(self, kind: str, version: int, fields: dict[str, Any], previous: _Block | None) -> None:
         self.kind = kind
+        self.previous = previous
         self.text = StringIO()
         self.parser = ArgumentsParser() if kind == "toolcall" else None
         self.length = 0
@@ -193,6 +211,16 @@ class _Block:
     @property
     def fields(self) -> dict[str, Any]:
         return self.states[-1][1]
+
+    def view(self, version: int, length: int | None) -> AssistantContent | None:
+        """The block as of a version, ``length`` characters long if it grew just then; ``None`` if it was not there."""
+        block: _Block | None = self
+        while block is not None and block.versions[0] > version:
+            block = block.previous
+        if block is None:
+            return None
+        past, fields = block.states[bisect_right(block.versions, version) - 1]
+        return block.build(past if length is None else length, fields)
 
     def build(self, length: int, fields: dict[str, Any]) -> AssistantContent:
         final = fields.get("final")
@@ -354,11 +382,19 @@ class MessageAssembler:
         return event
 
     def begin(self, partial: AssistantMessage) -> None:
-        """Take over the fields of a start event's message that was made elsewhere."""
+        """Take over what the message of a start event that was made elsewhere already holds."""
         given = partial.model_dump(exclude_none=True, by_alias=False, exclude={"role", "content", "stop_reason"})
         self._timestamp = given.pop("timestamp")
         self._identity = {name: given.pop(name) for name in ("api", "provider", "model")}
         self.update(**given)
+        for index, block in enumerate(partial.content):
+            if isinstance(block, TextContent):
+                self._open(index, "text", {"signature": block.text_signature}, block.text)
+            elif isinstance(block, ThinkingContent):
+                fields = {"signature": block.thinking_signature, "redacted": block.redacted}
+                self._open(index, "thinking", fields, block.thinking)
+            elif isinstance(block, ToolCallContent):
+                self._open(index, "toolcall", {"id": block.id, "name": block.name, "final": block}, "")
 
     # --- reading ---
 
@@ -373,13 +409,8 @@ class MessageAssembler:
         cached = self._cached
         if cached is not None and cached[:3] == (version, active, length):
             return cached[3]
-        content = []
-        for index in self._order:
-            block = self._blocks[index]
-            position = bisect_right(block.versions, version) - 1
-            if position >= 0:
-                past, fields = block.states[position]
-                content.append(block.build(length if index == active else past, fields))
+        views = (self._blocks[index].view(version, length if index == active else None) for index in self._order)
+        content = [block for block in views if block is not None]
         extra = self._extras[bisect_right(self._extra_versions, version) - 1]
         message = self._message(content, "pending", extra)
         self._cached = (version, active, length, message)
@@ -402,7 +433,7 @@ class MessageAssembler:
     def _open(self, index: int, kind: str, fields: dict[str, Any], text: str) -> None:
         self._leave_active(index)
         self._version += 1
-        block = _Block(kind, self._version, fields)
+        block = _Block(kind, self._version, fields, self._blocks.get(index))
         if index not in self._blocks:
             self._order.append(index)
             self._order.sort()

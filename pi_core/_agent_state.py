@@ -1,0 +1,208 @@
+"""What an agent consists of: its queues, its state as observers read it, and the run it is in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from .context import AbortController, AgentContext, RunActions, RunContext
+from .events import (
+    AgentEndEvent,
+    AgentEvent,
+    AgentStartEvent,
+    MessageEndEvent,
+    MessageStartEvent,
+    MessageUpdateEvent,
+    ToolExecutionEndEvent,
+    ToolExecutionStartEvent,
+    TurnEndEvent,
+)
+from .messages import AgentMessage, ThinkingLevel
+from .providers import Model
+from .tools import Tool
+
+QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
+
+
+class MessageQueue:
+    """Messages waiting for a run. Replace it by a subclass to store or watch them.
+
+    :param mode: whether a drain takes all messages or the oldest one.
+    """
+
+    def __init__(self, mode: QueueMode = "one-at-a-time") -> None:
+        self.mode = mode
+        self._messages: list[AgentMessage] = []
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def add(self, *messages: AgentMessage) -> None:
+        """Append messages."""
+        self._messages.extend(messages)
+
+    def peek(self) -> list[AgentMessage]:
+        """Return what the next drain would take."""
+        return self._messages[: None if self.mode == "all" else 1]
+
+    def drain(self) -> list[AgentMessage]:
+        """Take what is due."""
+        taken = self.peek()
+        del self._messages[: len(taken)]
+        return taken
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._messages.clear()
+
+
+class AgentState:
+    """What an agent is at the moment. Assigning ``messages`` or ``tools`` stores a copy of the list."""
+
+    __slots__ = (
+        "_messages",
+        "_open",
+        "_tools",
+        "error_message",
+        "is_streaming",
+        "model",
+        "pending_tool_calls",
+        "system_prompt",
+        "thinking_level",
+    )
+
+    def __init__(
+        self,
+        system_prompt: str,
+        model: Model,
+        thinking_level: ThinkingLevel,
+        tools: Iterable[Tool],
+        messages: Iterable[AgentMessage],
+    ) -> None:
+        self.system_prompt = system_prompt
+        self.model = model
+        self.thinking_level = thinking_level
+        self._tools = list(tools)
+        self._messages = list(messages)
+        self.is_streaming = False
+        self.pending_tool_calls: frozenset[str] = frozenset()
+        self.error_message: str | None = None
+        self._open: MessageStartEvent | MessageUpdateEvent | None = None
+
+    @property
+    def messages(self) -> list[AgentMessage]:
+        """The transcript."""
+        return self._messages
+
+    @messages.setter
+    def messages(self, messages: Iterable[AgentMessage]) -> None:
+        self._messages = list(messages)
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools the model may call."""
+        return self._tools
+
+    @tools.setter
+    def tools(self, tools: Iterable[Tool]) -> None:
+        self._tools = list(tools)
+
+    @property
+    def streaming_message(self) -> AgentMessage | None:
+        """The message between its start and its end, of whatever role."""
+        return None if self._open is None else self._open.message
+
+    def reduce(self, event: AgentEvent) -> None:
+        """Take an event in, before subscribers see it."""
+        match event:
+            case MessageUpdateEvent() | MessageStartEvent():
+                self._open = event
+            case MessageEndEvent(message=message):
+                self._open = None
+                self._messages.append(message)
+            case ToolExecutionStartEvent(tool_call_id=call):
+                self.pending_tool_calls |= {call}
+            case ToolExecutionEndEvent(tool_call_id=call):
+                self.pending_tool_calls -= {call}
+            case TurnEndEvent(message=message):
+                self.error_message = message.error_message or self.error_message
+            case AgentEndEvent():
+                self._open = None
+
+    def begin(self) -> None:
+        """Mark a run as started."""
+        self.is_streaming, self.error_message, self._open = True, None, None
+
+    def settle(self) -> None:
+        """Mark the agent as idle."""
+        self.is_streaming, self.pending_tool_calls, self._open = False, frozenset(), None
+
+
+class ActiveRun:
+    """The run an agent is in: its signal, its context for the hooks, and what it has produced."""
+
+    __slots__ = ("_aborted_before_failure", "closing", "controller", "ctx", "produced", "started", "task")
+
+    def __init__(self, state: AgentState, actions: RunActions) -> None:
+        self.controller = AbortController()
+        self.ctx = RunContext(
+            signal=self.controller.signal,
+            model=state.model,
+            thinking_level=state.thinking_level,
+            context=AgentContext(state.system_prompt, state.messages, state.tools),
+            actions=actions,
+        )
+        self.produced: list[AgentMessage] = []
+        self.started = False
+        self.closing = False
+        self.task: asyncio.Task[list[AgentMessage]] | None = None
+        self._aborted_before_failure: bool | None = None
+
+    @property
+    def was_aborted(self) -> bool:
+        """Whether the run was aborted, and not only cancelled because it failed."""
+        before = self._aborted_before_failure
+        return self.controller.signal.aborted if before is None else before
+
+    def fail(self) -> None:
+        """Note that the run has failed and end what still runs."""
+        if self._aborted_before_failure is None:
+            self._aborted_before_failure = self.controller.signal.aborted
+        self.controller.abort()
+
+    def reduce(self, event: AgentEvent) -> None:
+        """Keep what the run produces, and where it is."""
+        if isinstance(event, MessageEndEvent):
+            self.produced.append(event.message)
+        elif isinstance(event, AgentStartEvent):
+            self.started = True
+        elif isinstance(event, AgentEndEvent):
+            self.closing = True
+
+    async def wait(self, patience: float | None) -> list[AgentMessage]:
+        """Wait for the run and return its messages.
+
+        A cancellation aborts the run and comes out when it is over; another one, or the end of the patience, cancels
+        what the run is waiting for.
+
+        :param patience: seconds that the run may go on after it was aborted; ``None`` for ever.
+        """
+        assert self.task is not None
+        cancelled: asyncio.CancelledError | None = None
+        while not self.task.done():
+            try:
+                await asyncio.wait([self.task], timeout=None if cancelled is None else patience)
+                if not self.closing:
+                    self.task.cancel()
+            except asyncio.CancelledError as error:
+                if cancelled is None:
+                    self.controller.abort()
+                else:
+                    self.task.cancel()
+                cancelled = error
+        if cancelled is None:
+            return self.task.result()
+        if not self.task.cancelled():
+            self.task.exception()
+        raise cancelled
