@@ -155,10 +155,13 @@ class Agent(RunActions):
         """Run :meth:`prompt` in an event loop of its own, for scripts."""
         return asyncio.run(self.prompt(prompt))
 
-    def abort(self) -> None:
-        """Abort the current run; nothing when idle."""
+    def abort(self, reason: str = "") -> None:
+        """Abort the current run; nothing when idle.
+
+        :param reason: a sentence that becomes the error message of the response that ends the run.
+        """
         if self._run is not None:
-            self._run.controller.abort()
+            self._run.controller.abort(reason)
 
     async def wait_for_idle(self) -> None:
         """Wait until the current run is over and its subscribers have seen the end."""

@@ -23,16 +23,22 @@ T = TypeVar("T")
 class AbortSignal:
     """Says whether a run was aborted; handed to providers, tools and hooks. Made by :class:`AbortController`."""
 
-    __slots__ = ("_aborted", "_callbacks")
+    __slots__ = ("_aborted", "_callbacks", "_reason")
 
     def __init__(self) -> None:
         self._aborted = False
+        self._reason = ""
         self._callbacks: dict[int, Callable[[], None]] = {}
 
     @property
     def aborted(self) -> bool:
         """Whether :meth:`AbortController.abort` was called."""
         return self._aborted
+
+    @property
+    def reason(self) -> str:
+        """Why, for the transcript; empty when nobody said."""
+        return self._reason
 
     def on_abort(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` when the signal is aborted, at once if it already is.
@@ -69,12 +75,16 @@ class AbortController:
     def __init__(self) -> None:
         self.signal = AbortSignal()
 
-    def abort(self) -> None:
-        """Abort the signal; its callbacks run now, and what one raises is logged. A second call does nothing."""
+    def abort(self, reason: str = "") -> None:
+        """Abort the signal; its callbacks run now, and what one raises is logged. A second call does nothing.
+
+        :param reason: a sentence for the transcript.
+        """
         signal = self.signal
         if signal._aborted:
             return
         signal._aborted = True
+        signal._reason = reason
         callbacks, signal._callbacks = list(signal._callbacks.values()), {}
         for callback in callbacks:
             try:
@@ -230,9 +240,10 @@ class RunActions:
         """
         raise RuntimeError("follow_up: this run has no agent; use the follow_up_messages hook instead")
 
-    def abort(self) -> None:
+    def abort(self, reason: str = "") -> None:
         """Abort the run.
 
+        :param reason: a sentence for the message that ends the transcript of the run.
         :raises RuntimeError: the loop runs without an agent; abort its signal instead.
         """
         raise RuntimeError("abort: this run has no agent; abort the signal that was passed to the loop instead")
@@ -297,9 +308,9 @@ class RunContext:
         """Queue messages for when the run would stop."""
         self._actions.follow_up(*messages)
 
-    def abort(self) -> None:
-        """Abort the run."""
-        self._actions.abort()
+    def abort(self, reason: str = "") -> None:
+        """Abort the run; the reason, a sentence, is the error message of the response that ends it."""
+        self._actions.abort(reason)
 
 
 @dataclass(slots=True)

@@ -331,7 +331,8 @@ class _Requests:
         return ListView(cast("list[Message]", messages) if self._plain else self._converted)
 
     async def _not_made(self) -> AssistantMessage:
-        message = self._assembler(None).message("aborted", error_message=REQUEST_ABORTED)
+        reason = self._run.signal.reason if self._run.signal is not None else ""
+        message = self._assembler(None).message("aborted", error_message=reason or REQUEST_ABORTED)
         await self._run.add_message(message)
         return message
 
@@ -367,6 +368,8 @@ class _Requests:
         if final is None:
             settled = getattr(stream, "settled", None)
             final = settled[0] if settled is not None else self._cut_off(assembler or self._assembler(started))
+        if final.stop_reason == "aborted" and run.signal is not None and run.signal.reason:
+            final = final.model_copy(update={"error_message": run.signal.reason})
         if started is None:
             await run.say(MessageStartEvent(final))
         await run.close_message(final)

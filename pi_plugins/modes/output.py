@@ -94,7 +94,8 @@ class JsonOutput:
 
     def finish(self) -> int:
         """Print what is wrong with the answer on stderr."""
-        aborted = bool(self._agent.state.messages) and judge(self._agent)[1] == "Request was aborted"
+        last = self._agent.state.messages[-1] if self._agent.state.messages else None
+        aborted = isinstance(last, AssistantMessage) and last.stop_reason == "aborted"
         self._line({"type": "agent_settled", "aborted": aborted})
         code, why = judge(self._agent)
         if why:
