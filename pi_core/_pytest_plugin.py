@@ -40,4 +40,4 @@ def run_hook() -> Callable[..., Any]:
 
     from .testing import run_hook as call
 
-    return lambda name, *plugins, **arguments: asyncio.run(call(name, *plugins, **arguments))
+    return lambda name, /, *plugins, **arguments: asyncio.run(call(name, *plugins, **arguments))

@@ -335,7 +335,7 @@ def assert_plugin_contract(plugin: object) -> None:
         assert found, f"{plugin!r} implements no hook: mark its functions with @hookimpl"
 
 
-async def run_hook(name: str, *plugins: object, **arguments: Any) -> Any:
+async def run_hook(name: str, /, *plugins: object, **arguments: Any) -> Any:
     """Call one hook of some plugins and return what their answers combine to.
 
     :raises HookError: an implementation raised where that fails the run.
