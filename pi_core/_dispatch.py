@@ -6,13 +6,16 @@ first-result, chains and wrappers mean the same for ``def`` and ``async def``.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
+from ._answers import copied
 from .errors import HookError, PluginFailure, describe_owner
+from .tools import Block
 
 log = logging.getLogger("pi")
 
@@ -30,53 +33,110 @@ class Owner:
     def __str__(self) -> str:
         return describe_owner(self.plugin, self.distribution)
 
+    def failed(self, hook: str, error: BaseException) -> HookError:
+        """Return the exception that names plugin, distribution and hook; its cause is ``error``."""
+        if isinstance(error, HookError):
+            return error
+        text = f"{str(error) or type(error).__name__} ({self}, hook {hook})"
+        failure = HookError(text, plugin=self.plugin, distribution=self.distribution, hook=hook)
+        failure.__cause__ = error
+        return failure
+
+
+def anything(answer: Any) -> Any:
+    """Accept an answer as it is."""
+    return answer
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Implementation:
-    """One implementation of a hook. ``call`` takes the hook's arguments in the order of its signature."""
+    """One implementation of a hook.
+
+    :param call: takes the hook's arguments in the order of its signature.
+    :param check: returns what counts of an answer that is not ``None``, of a wrapper's any answer.
+    """
 
     hook: str
     owner: Owner
     call: Callable[..., Any]
     is_async: bool
     function: Callable[..., Any]
+    check: Callable[[Any], Any] = anything
 
-    def failed(self, error: Exception) -> HookError:
+    def failed(self, error: BaseException) -> HookError:
         """Return the exception that names plugin, distribution and hook; its cause is ``error``."""
-        if isinstance(error, HookError):
+        return self.owner.failed(self.hook, error)
+
+    def fault(self, error: BaseException) -> Exception:
+        """Return what the plugin is to be blamed for; raises what is not its own, such as a cancellation of the run."""
+        if isinstance(error, Exception):
             return error
-        failure = HookError(
-            f"{error} ({self.owner}, hook {self.hook})" if str(error) else f"{self.owner}, hook {self.hook}",
-            plugin=self.owner.plugin,
-            distribution=self.owner.distribution,
-            hook=self.hook,
-        )
-        failure.__cause__ = error
-        return failure
+        if isinstance(error, asyncio.CancelledError) and not _cancelled():
+            stray = RuntimeError("what it waited for was cancelled")
+            stray.__cause__ = error
+            return stray
+        raise error
+
+    def failure(self, error: Exception, *, disabled: bool = False) -> PluginFailure:
+        """Return the report of what it raised."""
+        return PluginFailure(self.owner.plugin, self.owner.distribution, self.hook, error, disabled=disabled)
+
+    def fail(self, error: BaseException) -> NoReturn:
+        """Raise ``error`` with the plugin's name."""
+        raise self.failed(self.fault(error))
+
+
+def _cancelled() -> bool:
+    """Whether somebody asked the current task to end, rather than a plugin awaiting something that was cancelled."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a hook is called: its implementations in call order, and its wrappers, the outermost first."""
+    """How a hook is called: its implementations in call order, its wrappers, the outermost first, and who watches.
+
+    :param monitor: called with the arguments before the call; what it returns, with the outcome after it.
+    """
 
     hook: str
     arguments: tuple[str, ...]
     implementations: tuple[Implementation, ...]
-    wrappers: tuple[Implementation, ...]
+    wrappers: tuple[Implementation, ...] = ()
+    monitor: Callable[[tuple[Any, ...]], Callable[[Any, BaseException | None], Any]] | None = None
+
+
+Combine: TypeAlias = Callable[[Plan, tuple[Any, ...]], Awaitable[Any]]
+Report: TypeAlias = Callable[[PluginFailure], None]
 
 
 def bind(
-    function: Callable[..., Any], arguments: Sequence[str], wanted: Sequence[str], *, proceed: bool = False
+    function: Callable[..., Any],
+    arguments: Sequence[str],
+    wanted: Sequence[str],
+    by_name: Sequence[str] = (),
+    *,
+    copies: Iterable[str] = (),
+    proceed: bool = False,
 ) -> Callable[..., Any]:
     """Return a callable that takes the hook's arguments and passes on those the implementation wants.
 
+    :param wanted: what the function takes by position, in its own order.
+    :param by_name: what it takes by name.
+    :param copies: the arguments of which it gets a copy.
     :param proceed: whether a keyword-only ``proceed`` is passed on too.
     """
-    if list(wanted) == list(arguments):
+    given = {name: name for name in (*wanted, *by_name)}
+    for name in given.keys() & set(copies):
+        given[name] = f"{name}[:] if type({name}) is list else _copied({name})"
+    if list(given.values()) == list(arguments) and not by_name:
         return function
+    passed = [given[name] for name in wanted] + [f"{name}={given[name]}" for name in by_name]
     head = [*arguments, "*", "proceed"] if proceed else arguments
-    passed = ", ".join(f"{name}={name}" for name in ([*wanted, "proceed"] if proceed else wanted))
-    compiled: Callable[..., Any] = eval(f"lambda {', '.join(head)}: _function({passed})", {"_function": function})
+    if proceed:
+        passed.append("proceed=proceed")
+    source = f"lambda {', '.join(head)}: _function({', '.join(passed)})"
+    compiled: Callable[..., Any] = eval(source, {"_function": function, "_copied": copied})
     return compiled
 
 
@@ -86,28 +146,35 @@ def takes_proceed(function: Callable[..., Any]) -> bool:
     return parameter is not None and parameter.kind is parameter.KEYWORD_ONLY
 
 
-async def _settle(answer: Any) -> Any:
-    return await answer if inspect.isawaitable(answer) else answer
+# --- one loop for each kind ---------------------------------------------------------------------------------------
 
 
 async def ask(implementation: Implementation, arguments: tuple[Any, ...]) -> Any:
     """Call one implementation; what it raises comes out as a :class:`~pi_core.errors.HookError`."""
     try:
         answer = implementation.call(*arguments)
-        if implementation.is_async:
-            return await answer
-        return answer if answer is None else await _settle(answer)
-    except Exception as error:
-        raise implementation.failed(error) from error
+        if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
+            answer = await answer
+        return answer if answer is None else implementation.check(answer)
+    except BaseException as error:
+        implementation.fail(error)
 
 
-async def first(plan: Plan, arguments: tuple[Any, ...], accept: Callable[[Any], bool] | None = None) -> Any:
-    """Return the first answer that is not ``None`` (and that ``accept`` takes)."""
+async def first(plan: Plan, arguments: tuple[Any, ...]) -> Any:
+    """Return the first answer that is not ``None``."""
     for implementation in plan.implementations:
         answer = await ask(implementation, arguments)
-        if answer is not None and (accept is None or accept(answer)):
+        if answer is not None:
             return answer
     return None
+
+
+async def any_true(plan: Plan, arguments: tuple[Any, ...]) -> bool:
+    """Return whether any answer is true; the first one that is ends the asking."""
+    for implementation in plan.implementations:
+        if await ask(implementation, arguments):
+            return True
+    return False
 
 
 async def collect(plan: Plan, arguments: tuple[Any, ...]) -> list[tuple[Owner, Any]]:
@@ -121,154 +188,144 @@ async def collect(plan: Plan, arguments: tuple[Any, ...]) -> list[tuple[Owner, A
 
 
 async def record(plan: Plan, arguments: tuple[Any, ...]) -> None:
-    """Call every implementation; the first exception comes out when all were called."""
+    """Call every implementation; the first exception comes out when all were called, the others as its notes."""
     failure: HookError | None = None
     for implementation in plan.implementations:
         try:
             await ask(implementation, arguments)
         except HookError as error:
-            failure = failure or error
+            if failure is None:
+                failure = error
+            else:
+                failure.add_note(f"and then: {error}")
     if failure is not None:
         raise failure
 
 
-async def chain(
+async def chain(plan: Plan, arguments: tuple[Any, ...]) -> Any:
+    """Let each implementation replace the first argument of the next, and return the last value.
+
+    An answer is checked where it matters: at the end, or when the next implementation fails on it. Either way the one
+    that gave it is blamed.
+    """
+    value, rest = arguments[0], arguments[1:]
+    source: Implementation | None = None
+    for implementation in plan.implementations:
+        try:
+            answer = implementation.call(value, *rest)
+            if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
+                answer = await answer
+        except BaseException as error:
+            if source is not None and isinstance(error, Exception):
+                _check(source, value)
+            implementation.fail(error)
+        if answer is not None:
+            value, source = answer, implementation
+    return value if source is None else _check(source, value)
+
+
+def _check(implementation: Implementation, answer: Any) -> Any:
+    try:
+        return implementation.check(answer)
+    except Exception as error:
+        implementation.fail(error)
+
+
+async def fold(
     plan: Plan,
     state: StateT,
     arguments: Callable[[StateT], tuple[Any, ...]],
-    fold: Callable[[StateT, Any], StateT],
+    apply: Callable[[StateT, Any], StateT],
 ) -> StateT:
-    """Fold every answer into the state that the next implementation sees.
+    """Apply every answer to the state that the next implementation sees.
 
-    :param arguments: makes the arguments of one call from the state, with copies of what may be edited.
-    :param fold: makes the next state from the last one and an answer that is not ``None``.
+    :param arguments: makes the arguments of one call from the state.
+    :param apply: makes the next state from the last one and an answer that is not ``None``.
     """
     for implementation in plan.implementations:
-        try:
-            answer = implementation.call(*arguments(state))
-            if implementation.is_async or inspect.isawaitable(answer):
-                answer = await answer
-            if answer is not None:
-                state = fold(state, answer)
-        except Exception as error:
-            raise implementation.failed(error) from error
+        answer = await ask(implementation, arguments(state))
+        if answer is not None:
+            try:
+                state = apply(state, answer)
+            except Exception as error:
+                implementation.fail(error)
     return state
 
 
-async def notify(
-    plan: Plan,
-    arguments: tuple[Any, ...],
-    failures: dict[Implementation, int],
-    report: Callable[[PluginFailure], None],
-) -> None:
+async def notify(plan: Plan, arguments: tuple[Any, ...], failures: dict[Implementation, int], report: Report) -> None:
     """Call every implementation; an exception is reported and the others run.
 
     :param failures: how often each implementation has failed in this run; three switch it off.
     """
     for implementation in plan.implementations:
-        if failures and failures.get(implementation, 0) >= FAILURES_BEFORE_OFF:
+        if failures and switched_off(implementation, failures):
             continue
         try:
             answer = implementation.call(*arguments)
             if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
                 await answer
-        except Exception as error:
-            count = failures[implementation] = failures.get(implementation, 0) + 1
-            owner = implementation.owner
-            failure = PluginFailure(
-                owner.plugin, owner.distribution, plan.hook, error, disabled=count >= FAILURES_BEFORE_OFF
-            )
-            report(failure)
+        except BaseException as error:
+            isolate(implementation, error, failures, report)
 
 
-def register(plan: Plan) -> list[tuple[Owner, Any]]:
-    """Return every item of every answer, with its owner."""
+def switched_off(implementation: Implementation, failures: dict[Implementation, int]) -> bool:
+    """Whether an implementation has failed too often in this run to be called again."""
+    return failures.get(implementation, 0) >= FAILURES_BEFORE_OFF
+
+
+def isolate(
+    implementation: Implementation, error: BaseException, failures: dict[Implementation, int], report: Report
+) -> None:
+    """Count and report what an implementation raised; what is not its own fault comes out."""
+    fault = implementation.fault(error)
+    failures[implementation] = failures.get(implementation, 0) + 1
+    report(implementation.failure(fault, disabled=switched_off(implementation, failures)))
+
+
+async def guard(
+    plan: Plan,
+    arguments: tuple[Any, ...],
+    apply: Callable[[Any, Any], Any],
+    refuse: Callable[[Implementation, Exception], Any],
+) -> Any:
+    """Ask in order and return the first :class:`Block`, else the first argument as the other answers changed it.
+
+    :param apply: makes the next first argument from the last one and another answer.
+    :param refuse: makes of an exception the answer that ends the asking.
+    """
+    value, rest = arguments[0], arguments[1:]
+    for implementation in plan.implementations:
+        try:
+            answer = implementation.call(value, *rest)
+            if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
+                answer = await answer
+            if isinstance(answer, Block):
+                return answer
+            if answer is not None:
+                value = apply(value, implementation.check(answer))
+        except BaseException as error:
+            return refuse(implementation, implementation.fault(error))
+    return value
+
+
+def register(
+    plan: Plan, arguments: tuple[Any, ...] = (), failed: Callable[[HookError], None] | None = None
+) -> list[tuple[Owner, Any]]:
+    """Return every item of every answer, with its owner.
+
+    :param failed: told about an implementation that raised; without it the exception comes out.
+    """
     contributions: list[tuple[Owner, Any]] = []
     for implementation in plan.implementations:
         try:
-            answer = implementation.call()
+            answer = implementation.call(*arguments)
             items: Iterable[Any] = () if answer is None else answer
-            contributions.extend((implementation.owner, item) for item in items)
-        except Exception as error:
-            raise implementation.failed(error) from error
+            given = [(implementation.owner, item) for item in items]
+        except (Exception, SystemExit) as error:
+            failure = implementation.failed(error)
+            if failed is None:
+                raise failure from failure.__cause__
+            failed(failure)
+            continue
+        contributions += given
     return contributions
-
-
-# --- wrappers -----------------------------------------------------------------------------------------------------
-
-
-def _start(wrapper: Implementation, arguments: tuple[Any, ...]) -> Generator[None, Any, Any]:
-    generator: Generator[None, Any, Any] = wrapper.call(*arguments)
-    try:
-        next(generator)
-    except StopIteration:
-        raise wrapper.failed(RuntimeError("the wrapper did not yield")) from None
-    except Exception as error:
-        raise wrapper.failed(error) from error
-    return generator
-
-
-def _finish(
-    wrapper: Implementation, generator: Generator[None, Any, Any], answer: Any, error: BaseException | None
-) -> Any:
-    try:
-        if error is None:
-            generator.send(answer)
-        else:
-            generator.throw(error)
-    except StopIteration as stop:
-        return stop.value
-    except Exception as raised:
-        if raised is error:
-            raise
-        raise wrapper.failed(raised) from raised
-    generator.close()
-    raise wrapper.failed(RuntimeError("the wrapper yielded twice"))
-
-
-async def wrapped(plan: Plan, arguments: tuple[Any, ...], inner: Callable[..., Awaitable[Any]]) -> Any:
-    """Call ``inner`` with the arguments inside the plan's wrappers.
-
-    A generator wrapper sees the answer at its ``yield`` and returns what counts. An async wrapper awaits ``proceed()``,
-    which takes changed arguments by name.
-    """
-    return await _wrapped_from(0, plan, arguments, inner)
-
-
-async def _wrapped_from(
-    position: int, plan: Plan, arguments: tuple[Any, ...], inner: Callable[..., Awaitable[Any]]
-) -> Any:
-    if position == len(plan.wrappers):
-        return await inner(*arguments)
-    wrapper = plan.wrappers[position]
-    if not wrapper.is_async:
-        generator = _start(wrapper, arguments)
-        answer, raised = None, None
-        try:
-            answer = await _wrapped_from(position + 1, plan, arguments, inner)
-        except BaseException as error:
-            raised = error
-        return _finish(wrapper, generator, answer, raised)
-
-    inside: BaseException | None = None
-
-    async def proceed(**changes: Any) -> Any:
-        nonlocal inside
-        changed = arguments
-        if changes:
-            unknown = set(changes) - set(plan.arguments)
-            if unknown:
-                raise TypeError(f"proceed: hook {plan.hook} has no argument {sorted(unknown)[0]!r}")
-            changed = tuple(changes.get(name, value) for name, value in zip(plan.arguments, arguments, strict=True))
-        try:
-            return await _wrapped_from(position + 1, plan, changed, inner)
-        except BaseException as error:
-            inside = error
-            raise
-
-    try:
-        return await wrapper.call(*arguments, proceed=proceed)
-    except Exception as error:
-        if error is inside:
-            raise
-        raise wrapper.failed(error) from error

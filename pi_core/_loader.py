@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from ._dispatch import log
-from ._manager import HookManager, plugin_name
+from ._manager import HookManager, plugin_name, refused
 from ._registry import Registry, collect_contributions
-from .errors import PluginConflictError, PluginError, PluginLoadError, describe_owner
+from .errors import ConfigError, PluginConflictError, PluginError, PluginLoadError, describe_owner
 from .hooks import Hooks
 
 GROUP = "pi"
@@ -55,6 +55,7 @@ class PluginRecord:
 
     :param reason: why it is not loaded, with the way out.
     :param seconds: how long importing and creating it took.
+    :param given: whether the application passed it as an object.
     """
 
     name: str
@@ -64,21 +65,26 @@ class PluginRecord:
     reason: str = ""
     seconds: float = 0.0
     plugin: object | None = field(default=None, repr=False)
+    given: bool = False
 
 
 @dataclass(slots=True)
 class Loaded:
-    """The plugins of a build, ready to be called."""
+    """The plugins of a build, ready to be called.
+
+    :param faults: what the configuration names that is not there.
+    """
 
     hooks: Hooks
     registry: Registry
     records: list[PluginRecord]
     conflicts: list[PluginConflictError]
+    faults: list[str]
 
     def problems(self) -> list[str]:
-        """One line for each plugin that is not as it should be, and each name that two own."""
+        """One line for each plugin that is not as it should be, each name that two own, and each name of nothing."""
         failed = [record.reason for record in self.records if record.state in ("failed", "shadowed")]
-        return failed + [str(conflict) for conflict in self.conflicts]
+        return [*failed, *map(str, self.conflicts), *self.faults]
 
 
 def normalized(name: str) -> str:
@@ -93,16 +99,16 @@ def installed() -> tuple[Offer, ...]:
 
     offers = []
     for entry in metadata.entry_points(group=GROUP):
-        distribution = entry.dist.name if entry.dist is not None else ""
-        version = entry.dist.version if entry.dist is not None else ""
-        offers.append(Offer(entry.name, entry.value, distribution, version, entry.load))
+        found = entry.dist
+        name, version = (found.name or "", found.version or "") if found is not None else ("", "")
+        offers.append(Offer(entry.name, entry.value, name, version, entry.load))
     return tuple(sorted(offers, key=lambda offer: (offer.name, normalized(offer.distribution), offer.target)))
 
 
 def arrange(offers: Iterable[Offer], order: Sequence[str]) -> list[Offer]:
-    """Put the plugins named in ``order`` first, the rest by name."""
+    """Put the plugins named in ``order`` first, the rest by name; of one name, what ships with the framework first."""
     rank = {name: position for position, name in enumerate(order)}
-    return sorted(offers, key=lambda offer: (rank.get(offer.name, len(rank)), offer.name))
+    return sorted(offers, key=lambda offer: (rank.get(offer.name, len(rank)), offer.name, not offer.built_in))
 
 
 def load_plugins(
@@ -126,21 +132,22 @@ def load_plugins(
     :param block: plugin or distribution names that are not imported.
     :param options: each plugin's own options, by plugin name.
     :param decisions: which plugin has a name that several own.
-    :param strict: raise for a plugin that fails or a name that two own, instead of going on without.
-    :raises PluginError: with ``strict``, the first fault; without, options for a plugin given as an object that fails.
+    :param strict: raise for a plugin that fails, a name that two own or a name of nothing, instead of going on without.
+    :raises PluginError: an object of the application fails, or, with ``strict``, any plugin.
+    :raises ConfigError: with ``strict``, a name in the configuration is that of nothing here.
     """
-    records: list[PluginRecord] = []
-    for given in objects:
-        name = plugin_name(given)
-        target = f"{type(given).__module__}:{type(given).__qualname__}"
-        records.append(PluginRecord(name, target, "", "loaded", plugin=given))
+    found = list(installed() if offers is None else offers)
+    blocked = list(block)
+    records = [
+        PluginRecord(plugin_name(plugin), _target(plugin), "", "loaded", plugin=plugin, given=True)
+        for plugin in objects
+    ]
     taken = {record.name: record.target for record in records}
-    blocked = set(block)
-    blocked_distributions = {normalized(name) for name in blocked}
-    for offer in arrange(installed() if offers is None else offers, only if only is not None else order):
+    barred = {*blocked, *map(normalized, blocked)}
+    for offer in arrange(found, only if only is not None else order):
         record = PluginRecord(offer.name, offer.target, offer.origin, "loaded")
         records.append(record)
-        if offer.name in blocked or normalized(offer.distribution) in blocked_distributions:
+        if offer.name in barred or normalized(offer.distribution) in barred:
             record.state, record.reason = "blocked", "blocked by configuration, not imported"
         elif (only is not None and offer.name not in only) or (built_in_only and not offer.built_in):
             record.state, record.reason = "left out", "not part of this build, not imported"
@@ -153,13 +160,29 @@ def load_plugins(
         else:
             taken[offer.name] = f"{offer.target} from {offer.origin}"
             _import(offer, record)
-    if only is not None:
-        found = {record.name for record in records}
-        for name in only:
-            if name not in found:
-                reason = f"{describe_owner(name)} is not installed. Install the distribution that offers it"
-                records.append(PluginRecord(name, "", "", "failed", reason))
-    return _Assembly(records, options or {}, decisions or {}, strict).run()
+    for name in only or ():
+        if name not in {record.name for record in records}:
+            reason = f"{describe_owner(name)} is not installed. Install the distribution that offers it"
+            records.append(PluginRecord(name, "", "", "failed", reason))
+    names = {record.name for record in records}
+    faults = [f"the order names plugin '{name}', which is not installed" for name in order if name not in names]
+    faults += [
+        f"options are given for plugin '{name}', which is not installed" for name in options or () if name not in names
+    ]
+    distributions = {normalized(offer.distribution) for offer in found}
+    faults += [
+        f"'{name}' is to be blocked, but no plugin and no distribution of one is called that"
+        for name in blocked
+        if name not in names and normalized(name) not in distributions
+    ]
+    return _Assembly(records, options or {}, decisions or {}, faults, strict).run()
+
+
+def _target(plugin: object) -> str:
+    if inspect.ismodule(plugin):
+        return plugin.__name__
+    kind = plugin if inspect.isclass(plugin) else type(plugin)
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _import(offer: Offer, record: PluginRecord) -> None:
@@ -167,90 +190,94 @@ def _import(offer: Offer, record: PluginRecord) -> None:
     try:
         found = offer.load()
         record.plugin = found() if inspect.isclass(found) else found
-    except (Exception, SystemExit) as error:
-        _fail(record, f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        record.state = "failed"
+        record.reason = (
+            f"{describe_owner(record.name, record.origin)} ({record.target}) failed to load: "
+            f"{type(error).__name__}: {error}. To run without it: PI_BLOCK={record.name}"
+        )
+        log.warning("%s", record.reason, exc_info=error)
     record.seconds = time.perf_counter() - began
 
 
-def _fail(record: PluginRecord, why: str) -> None:
-    record.state, record.plugin = "failed", None
-    owner = describe_owner(record.name, record.origin)
-    way_out = f"To run without it: PI_BLOCK={record.name}"
-    where = f" ({record.target})" if record.target and record.target not in why else ""
-    record.reason = why if why.startswith(owner) else f"{owner}{where} failed to load: {why}. {way_out}"
-
-
 class _Assembly:
-    """Registers imported plugins; one that fails on the way is taken out and everything is done again without it."""
+    """Registers, configures and asks imported plugins; one that fails on the way is taken out, the others go on."""
 
     def __init__(
         self,
         records: list[PluginRecord],
         options: Mapping[str, Any],
         decisions: Mapping[str, str],
+        faults: list[str],
         strict: bool,
     ) -> None:
         self.records = records
         self.options = options
         self.decisions = decisions
+        self.faults = faults
         self.strict = strict
+        self.manager = HookManager()
 
     def run(self) -> Loaded:
         for record in self.records:
-            if record.state in ("failed", "shadowed"):
-                self._check_strict(record)
-        while True:
-            try:
-                loaded = self._assemble()
-            except PluginError as error:
-                blamed = next((found for found in self._active() if found.name == error.plugin), None)
-                if blamed is None:
-                    raise
-                log.warning("%s", error, exc_info=error)
-                _fail(blamed, str(error))
-                self._check_strict(blamed, error)
-                continue
-            if self.strict and loaded.conflicts:
-                raise loaded.conflicts[0]
-            return loaded
+            if self.strict and record.state in ("failed", "shadowed"):
+                raise PluginLoadError(record.reason, plugin=record.name, distribution=record.origin)
+        manager = self.manager
+        for record in self._active():
+            self._try(record, lambda record: manager.add_offered(record.plugin, record.name, record.origin))
+        for record in reversed(self._active()):
+            self._try(record, lambda record: manager.register(record.plugin, record.name, distribution=record.origin))
+        for record in self._active():
+            self._try(record, self._configure)
+        hooks = Hooks(manager)
+        registry = collect_contributions(hooks, self._failed)
+        for name, plugin in self.decisions.items():
+            if not registry.decide(name, plugin):
+                self.faults.append(f"'{name}' is to come from plugin '{plugin}', which offers nothing of that name")
+        conflicts = registry.conflicts()
+        if self.strict and conflicts:
+            raise conflicts[0]
+        if self.strict and self.faults:
+            raise ConfigError("; ".join(self.faults))
+        return Loaded(hooks, registry, self.records, conflicts, self.faults)
 
     def _active(self) -> list[PluginRecord]:
         return [record for record in self.records if record.state == "loaded"]
 
-    def _check_strict(self, record: PluginRecord, cause: Exception | None = None) -> None:
-        if self.strict:
-            raise PluginLoadError(record.reason, plugin=record.name, distribution=record.origin) from cause
+    def _try(self, record: PluginRecord, step: Callable[[PluginRecord], object]) -> None:
+        try:
+            step(record)
+        except PluginError as error:
+            self._take_out(record, error)
 
-    def _assemble(self) -> Loaded:
-        manager = HookManager()
-        hooks = Hooks(manager)
-        active = self._active()
-        manager.register_all((record.plugin, record.name, record.origin) for record in active)
-        for name in self.options:
-            if name not in {record.name for record in self.records}:
-                log.warning("options are given for plugin '%s', which is not installed", name)
-        for record in active:
-            self._configure(manager, record)
-        registry = collect_contributions(hooks, self.decisions)
-        return Loaded(hooks, registry, self.records, registry.conflicts())
+    def _failed(self, error: PluginError) -> None:
+        self._take_out(next(record for record in self._active() if record.name == error.plugin), error)
 
-    def _configure(self, manager: HookManager, record: PluginRecord) -> None:
-        plan = manager.plan("configure", only=record.name)
+    def _take_out(self, record: PluginRecord, error: PluginError) -> None:
+        if self.strict or record.given:
+            raise error
+        log.warning("%s", error, exc_info=error)
+        way_out = f"To run without it: PI_BLOCK={record.name}"
+        record.state = "failed"
+        record.reason = str(error) if way_out in str(error) else f"{error}. {way_out}"
+        if self.manager.has_plugin(record.name):
+            self.manager.unregister(name=record.name)
+
+    def _configure(self, record: PluginRecord) -> None:
+        plan = self.manager.plan("configure", only=record.name)
         given = self.options.get(record.name, {})
         if not plan.implementations:
             if given:
-                raise PluginLoadError(
-                    f"{describe_owner(record.name, record.origin)} takes no options, but some are given: "
-                    f"{', '.join(map(str, given))}",
-                    plugin=record.name,
-                    distribution=record.origin,
-                )
+                keys = ", ".join(map(str, given))
+                raise refused(record.name, record.origin, f"it takes no options, but some are given: {keys}")
             return
         options = validated_options(record, given)
         for implementation in plan.implementations:
             try:
                 implementation.call(options)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise implementation.failed(error) from error
 
 
@@ -259,6 +286,8 @@ def validated_options(record: PluginRecord, given: Any) -> Any:
 
     :raises PluginLoadError: they do not fit; names the plugin and every key.
     """
+    if not isinstance(given, Mapping):
+        raise refused(record.name, record.origin, f"its options are to be a table of keys and values, got {given!r}")
     model = getattr(record.plugin, "Options", None)
     if not (inspect.isclass(model) and issubclass(model, BaseModel)):
         return given
@@ -266,15 +295,12 @@ def validated_options(record: PluginRecord, given: Any) -> Any:
         return model.model_validate(given)
     except ValidationError as error:
         faults = "; ".join(
-            f"{record.name}.{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+            f"{'.'.join(str(part) for part in (record.name, *fault['loc']))}: {fault['msg']}"
             for fault in error.errors(include_url=False)
         )
-        known = ", ".join(model.model_fields)
-        raise PluginLoadError(
-            f"{describe_owner(record.name, record.origin)}: its options are not valid: {faults}. It knows: {known}",
-            plugin=record.name,
-            distribution=record.origin,
-        ) from None
+        known = ", ".join(model.model_fields) or "none"
+        why = f"its options are not valid: {faults}. Its options: {known}"
+        raise refused(record.name, record.origin, why) from None
 
 
 __all__ = ["GROUP", "Loaded", "Offer", "PluginRecord", "installed", "load_plugins"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import click
+
+CORE_COMMANDS: Final = ("hooks", "plugins")
+"""The sub-commands of the core, whose names no plugin can take."""
 
 
 @dataclass(frozen=True, slots=True)

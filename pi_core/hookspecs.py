@@ -45,9 +45,11 @@ def register_hookspecs() -> Iterable[object]:  # type: ignore[empty-body]
     """
 
 
-@hookspec(Kind.NOTIFY, on_error=OnError.FAIL_BUILD, wrappers=False)
+@hookspec(Kind.NOTIFY, on_error=OnError.FAIL_BUILD, wrappers=False, copies=["options"])
 def configure(options: Any) -> None:
-    """Called once with the plugin's own options, before it contributes anything; no other plugin sees them.
+    """Called once by a build, with the plugin's own options, before it contributes anything; no other plugin sees them.
+
+    A plugin object that is passed to an agent is not configured: the application made it as it wants it.
 
     :param options: an instance of the plugin's ``Options`` class (a pydantic model) when it has one, else the mapping
         that the build or the settings give; empty when they give nothing.
@@ -106,7 +108,7 @@ async def resolve_model(name: str | None, ctx: SelectionContext) -> Model | None
 async def steering_messages(ctx: RunContext) -> Iterable[AgentMessage] | AgentMessage | None:
     """Called at each poll for steering: when the run starts and after each turn, after the agent's own queue.
 
-    :returns: messages to put in before the next request.
+    :returns: messages to put in before the next request. A wrapper gets and gives the list of all of them.
     """
 
 
@@ -130,7 +132,7 @@ async def transform_context(messages: list[AgentMessage], ctx: RunContext) -> li
     """
 
 
-@hookspec(Kind.FIRST)
+@hookspec(Kind.FIRST, copies=["messages"])
 async def convert_to_llm(messages: list[AgentMessage], ctx: RunContext) -> list[Message] | None:
     """Called before every request, after ``transform_context``, to turn the agent's messages into a model's.
 
@@ -149,7 +151,7 @@ async def get_api_key(provider: str, ctx: RunContext) -> str | None:
     """
 
 
-@hookspec(Kind.FIRST)
+@hookspec(Kind.FIRST, copies=["context", "options"])
 async def stream(
     model: Model, context: Context, options: StreamOptions, ctx: RunContext
 ) -> AsyncIterable[StreamEvent] | None:
@@ -181,7 +183,7 @@ async def provider_payload(payload: Any, model: Model, ctx: RunContext) -> Any:
     """
 
 
-@hookspec(Kind.NOTIFY)
+@hookspec(Kind.NOTIFY, copies=["headers"])
 async def provider_response(status: int, headers: Mapping[str, str], model: Model, ctx: RunContext) -> None:
     """Called by a provider with status and headers of a response, before its body is read."""
 
@@ -209,7 +211,7 @@ async def execute_tool(call: ToolCall, ctx: RunContext) -> ToolResult | None:
     """
 
 
-@hookspec(Kind.CHAIN, on_error=OnError.ERROR_RESULT)
+@hookspec(Kind.CHAIN, on_error=OnError.ERROR_RESULT, copies=["result"])
 async def after_tool_call(
     call: ToolCall, result: ToolResult, is_error: bool, ctx: RunContext
 ) -> ToolResultPatch | None:
@@ -217,7 +219,7 @@ async def after_tool_call(
 
     :param result: the result with the patches of earlier plugins.
     :param is_error: whether it counts as a failure.
-    :returns: the fields to replace.
+    :returns: the fields to replace. A wrapper gets and gives the whole outcome: the result, and whether it is an error.
     """
 
 
@@ -244,7 +246,7 @@ async def prepare_next_turn(turn: Turn, ctx: RunContext) -> TurnUpdate | None:
     """
 
 
-@hookspec(Kind.FIRST)
+@hookspec(Kind.FIRST, copies=["turn"])
 async def should_stop_after_turn(turn: Turn, ctx: RunContext) -> bool | None:
     """Called after every turn that neither failed nor was aborted.
 

@@ -7,7 +7,7 @@ and the contract tests all read the object that is attached to the hook.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeVar
@@ -47,11 +47,17 @@ class OnError(Enum):
     LOG = "is logged"
 
 
-_DEFAULT_ON_ERROR: Final = {
-    Kind.REGISTER: OnError.FAIL_BUILD,
-    Kind.NOTIFY: OnError.ISOLATE,
-    Kind.GUARD: OnError.BLOCK,
+_RAISE: Final = (OnError.FAIL_RUN, OnError.FAIL_BUILD, OnError.ERROR_RESULT, OnError.ERROR_MESSAGE)
+_ON_ERROR: Final[Mapping[Kind, tuple[OnError, ...]]] = {
+    Kind.REGISTER: (OnError.FAIL_BUILD,),
+    Kind.NOTIFY: (OnError.ISOLATE, OnError.LOG, *_RAISE),
+    Kind.RECORD: _RAISE,
+    Kind.FIRST: _RAISE,
+    Kind.COLLECT: _RAISE,
+    Kind.CHAIN: _RAISE,
+    Kind.GUARD: (OnError.BLOCK,),
 }
+"""What an exception may do in a hook of each kind, the kind's own rule first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +69,53 @@ class Contract:
     :param is_async: whether implementations may be ``async def``.
     :param wrappers: whether it may be wrapped: by a generator (``@hookimpl(wrapper=True)``) or, when async, by
         ``async def hook(..., *, proceed)``.
+    :param copies: the arguments of which each implementation gets a copy of its own.
     """
 
     kind: Kind
     on_error: OnError
     is_async: bool
     wrappers: bool
+    copies: tuple[str, ...] = ()
 
 
 _ATTRIBUTE: Final = "__pi_contract__"
 
 
 def hookspec(
-    kind: Kind, *, on_error: OnError | None = None, wrappers: bool | None = None
+    kind: Kind,
+    *,
+    on_error: OnError | None = None,
+    wrappers: bool | None = None,
+    copies: Sequence[str] | None = None,
 ) -> Callable[[FunctionT], FunctionT]:
     """Mark a function as a hook of a kind; ``async def`` says that implementations may be asynchronous.
 
     :param on_error: differs from the kind's rule.
     :param wrappers: ``False`` refuses wrappers; guards and register hooks refuse them by default.
+    :param copies: arguments of which each implementation gets a copy: lists, dicts, and records that hold such. A chain
+        copies its first argument by default, the others none.
+    :raises TypeError: ``kind`` is none, or ``copies`` names an argument that the function does not have.
+    :raises ValueError: an exception cannot do that in a hook of this kind.
     """
+    if not isinstance(kind, Kind):
+        raise TypeError(f"hookspec needs a kind, as in @hookspec(Kind.NOTIFY), got {kind!r}")
+    if on_error is not None and on_error not in _ON_ERROR[kind]:
+        known = ", ".join(found.name for found in _ON_ERROR[kind])
+        raise ValueError(f"an exception in a {kind.value} hook cannot be {on_error.name}, only {known}")
 
     def mark(function: FunctionT) -> FunctionT:
+        arguments = [name for name in inspect.signature(function).parameters if name != "self"]
+        copied = tuple(copies if copies is not None else arguments[:1] if kind is Kind.CHAIN else ())
+        for name in copied:
+            if name not in arguments:
+                raise TypeError(f"hook {function.__name__} has no argument '{name}' to copy")
         contract = Contract(
             kind=kind,
-            on_error=on_error or _DEFAULT_ON_ERROR.get(kind, OnError.FAIL_RUN),
+            on_error=on_error or _ON_ERROR[kind][0],
             is_async=inspect.iscoroutinefunction(function),
             wrappers=kind not in (Kind.GUARD, Kind.REGISTER) if wrappers is None else wrappers,
+            copies=copied,
         )
         setattr(function, _ATTRIBUTE, contract)
         return _mark_spec(function, firstresult=kind is Kind.FIRST)

@@ -1,0 +1,183 @@
+"""What implementations are given and what they may answer: copies of arguments, checks of answers.
+
+A wrong answer is an exception of the plugin that gave it; without the check it would come out somewhere else, nameless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from .context import Turn, TurnUpdate
+from .events import (
+    AgentEndEvent,
+    ToolExecutionEndEvent,
+    ToolExecutionStartEvent,
+    ToolExecutionUpdateEvent,
+    TurnEndEvent,
+)
+from .messages import AgentMessage, AssistantMessage, CustomMessage, ToolResultMessage, UserMessage
+from .providers import Context, Model, StreamOptions
+from .tools import Block, ReplaceArguments, ToolResult, ToolResultPatch
+
+Check = Callable[[Any], Any]
+
+_FOR_MODELS: Final = (UserMessage, AssistantMessage, ToolResultMessage)
+_MESSAGES: Final = (*_FOR_MODELS, CustomMessage)
+
+
+# --- copies -------------------------------------------------------------------------------------------------------
+
+
+def copied(value: Any) -> Any:
+    """Return a copy that may be edited without effect: of lists, of data made of lists and mappings, and of records
+    that hold such; anything else is shared."""
+    make = _COPIES.get(type(value))
+    return value if make is None else make(value)
+
+
+def _data(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _data(item) for key, item in value.items()}
+    return list(map(_data, value)) if type(value) is list else value
+
+
+def _own_list(value: Any) -> Any:
+    return list(value) if type(value) is list else value
+
+
+def _result(result: ToolResult) -> ToolResult:
+    return replace(
+        result,
+        content=None if result.content is None else list(result.content),
+        details=_data(result.details),
+        structured_content=_data(result.structured_content),
+    )
+
+
+_COPIES: Final[Mapping[type, Callable[[Any], Any]]] = {
+    dict: _data,
+    list: list,
+    ToolResult: _result,
+    Turn: Turn.copy,
+    Context: lambda context: replace(context, messages=_own_list(context.messages), tools=_own_list(context.tools)),
+    StreamOptions: lambda options: options.replace(headers=_data(options.headers), metadata=_data(options.metadata)),
+    AgentEndEvent: lambda event: AgentEndEvent(list(event.messages)),
+    TurnEndEvent: lambda event: TurnEndEvent(event.message, list(event.tool_results)),
+    ToolExecutionStartEvent: lambda event: replace(event, args=_data(event.args)),
+    ToolExecutionUpdateEvent: lambda event: replace(
+        event, args=_data(event.args), partial_result=_result(event.partial_result)
+    ),
+    ToolExecutionEndEvent: lambda event: replace(event, result=_result(event.result)),
+}
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+def check_of(hook: str) -> Check | None:
+    """Return what checks an answer that is not ``None``: it returns the answer or raises :class:`TypeError`."""
+    return _ANSWERS.get(hook)
+
+
+def wrapper_check_of(hook: str) -> Check | None:
+    """Return what checks the answer of a wrapper, which gives what all implementations together do."""
+    return _WRAPPED.get(hook)
+
+
+def _one(*kinds: type) -> Check:
+    def check(answer: Any) -> Any:
+        if not isinstance(answer, kinds):
+            raise TypeError(f"expected {' or '.join(kind.__name__ for kind in kinds)}, got {_kind(answer)}")
+        return answer
+
+    return check
+
+
+def _list_of(*kinds: type) -> Check:
+    exact = frozenset(kinds)
+
+    def check(answer: Any) -> list[Any]:
+        if type(answer) is not list and (not isinstance(answer, Sequence) or isinstance(answer, str)):
+            raise TypeError(f"expected a list of messages, got {_kind(answer)}")
+        found = set(map(type, answer))
+        if not found <= exact:
+            for kind in found:
+                if not issubclass(kind, kinds):
+                    known = ", ".join(known.__name__ for known in kinds)
+                    raise TypeError(f"expected a list of messages ({known}), got one that holds {kind.__name__}")
+        return list(answer)
+
+    return check
+
+
+def _messages(answer: Any) -> list[AgentMessage]:
+    messages = [answer] if isinstance(answer, _MESSAGES) else answer
+    if not isinstance(messages, Iterable) or isinstance(messages, str):
+        raise TypeError(f"expected messages, got {_kind(answer)}")
+    found: list[AgentMessage] = _list_of(*_MESSAGES)(list(messages))
+    return found
+
+
+def _stream(answer: Any) -> Any:
+    if not hasattr(type(answer), "__aiter__"):
+        raise TypeError(f"expected a stream of events, got {_kind(answer)}")
+    return answer
+
+
+def _headers(answer: Any) -> dict[str, str | None]:
+    if not isinstance(answer, Mapping):
+        raise TypeError(f"expected a mapping of headers, got {_kind(answer)}")
+    for name, value in answer.items():
+        if not isinstance(name, str) or not isinstance(value, str | None):
+            raise TypeError(f"expected texts as headers, got {name!r}: {value!r}")
+    return dict(answer)
+
+
+def _outcome(answer: Any) -> Any:
+    match answer:
+        case (ToolResult(), bool()):
+            return answer
+    raise TypeError(
+        f"a wrapper gives what proceed() or yield gave, a ToolResult and whether it is an error; got {_kind(answer)}"
+    )
+
+
+def _payload(answer: Any) -> Any:
+    if answer is None:
+        raise TypeError("expected a payload, got None: a wrapper returns what counts")
+    return answer
+
+
+def _or_none(check: Check) -> Check:
+    return lambda answer: None if answer is None else check(answer)
+
+
+def _kind(answer: Any) -> str:
+    return "None" if answer is None else type(answer).__name__
+
+
+_ANSWERS: Final[Mapping[str, Check]] = {
+    "resolve_model": _one(Model),
+    "steering_messages": _messages,
+    "follow_up_messages": _messages,
+    "transform_context": _list_of(*_MESSAGES),
+    "convert_to_llm": _list_of(*_FOR_MODELS),
+    "get_api_key": _one(str),
+    "stream": _stream,
+    "provider_headers": _headers,
+    "before_tool_call": _one(Block, ReplaceArguments),
+    "execute_tool": _one(ToolResult),
+    "after_tool_call": _one(ToolResultPatch),
+    "prepare_next_turn": _one(TurnUpdate),
+}
+_WRAPPED: Final[Mapping[str, Check]] = {
+    **_ANSWERS,
+    **{
+        hook: _or_none(_ANSWERS[hook])
+        for hook in ("resolve_model", "convert_to_llm", "get_api_key", "prepare_next_turn")
+    },
+    "provider_payload": _payload,
+    "after_tool_call": _outcome,
+}
