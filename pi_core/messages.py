@@ -38,8 +38,8 @@ class WireModel(BaseModel):
     )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form: camelCase keys, fields without a value left out."""
-        return self.model_dump(mode="json", exclude_none=True)
+        """Return the JSON form: camelCase keys, fields without a value left out; what JSON cannot hold becomes text."""
+        return self.model_dump(mode="json", exclude_none=True, fallback=str)
 
     @model_serializer(mode="wrap")
     def _keep_unknown_nulls(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
