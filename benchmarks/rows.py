@@ -1,0 +1,172 @@
+"""The table: which measurements make which row, and what is to be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from .peers import Peer
+from .processes import Job, MeasurementError, running_server, take_turns
+from .startup import Startup
+from .table import Row
+
+MICRO: Final = 1e6
+
+
+@dataclass(slots=True)
+class Settings:
+    """How thoroughly to measure.
+
+    :param quick: a few rounds of each, and less work where one piece takes long.
+    :param peers: whom to measure beside us.
+    """
+
+    quick: bool = False
+    peers: Sequence[Peer] = field(default_factory=tuple)
+
+    def rounds(self, full: int, quick: int = 3) -> int:
+        """Return how often each side is measured."""
+        return quick if self.quick else full
+
+    def size(self, full: int, quick: int) -> int:
+        """Return how large the work is."""
+        return quick if self.quick else full
+
+    def peer_jobs(self, case: str, n: int) -> list[tuple[Peer, Job]]:
+        """Return what is to be run for the peers."""
+        return [(peer, peer.job(case, n)) for peer in self.peers if n <= peer.limit(case)]
+
+
+Group = Callable[[Settings], Iterator[Row]]
+
+
+def _per_unit(settings: Settings, case: str, n: int, rounds: int) -> tuple[float, float, dict[str, float]]:
+    """Return CPU microseconds per unit of ours, of the floor, and of each peer."""
+    peers = settings.peer_jobs(case, n)
+    ours, floor = take_turns([Job("ours", case, n), Job("floor", case, n)], rounds)
+    others = {}
+    for peer, job in peers:
+        others[peer.name] = take_turns([job], settings.rounds(3, 1))[0]["cpu_s"] / n * MICRO
+    return ours["cpu_s"] / n * MICRO, floor["cpu_s"] / n * MICRO, others
+
+
+def turns(settings: Settings) -> Iterator[Row]:
+    """Turns of one tool call, and that they do not become dearer."""
+    costs = {}
+    for n, rounds in ((200, 11), (1_000, 9), (10_000, 5)):
+        ours, floor, peers = _per_unit(settings, "turns", n, settings.rounds(rounds, 5 if n == 200 else 2))
+        costs[n] = ours
+        yield Row(f"turns, {n:,}", ours, floor, 6.0, "us/turn", n, peers=peers)
+    yield Row(
+        "turns, growth from 200 to 10,000", costs[10_000], costs[200], 1.2, "us/turn", 10_000, against="200 turns"
+    )
+    (plain,) = take_turns([Job("ours", "turns_plain", 1_000)], settings.rounds(7))
+    yield Row("turns, plain subscriber", plain["cpu_s"] / 1_000 * MICRO, floor, None, "us/turn", 1_000)
+
+
+def plugins(settings: Settings) -> Iterator[Row]:
+    """Turns under the eyes of 20 plugins."""
+    n = 200
+    ours, without = take_turns([Job("plugged", "turns", n), Job("ours", "turns", n)], settings.rounds(11, 5))
+    costs = (ours["cpu_s"] / n * MICRO, without["cpu_s"] / n * MICRO)
+    yield Row("turns with 20 plugins", *costs, 2.0, "us/turn", n, against="no plugins")
+
+
+def deltas(settings: Settings) -> Iterator[Row]:
+    """Text deltas, and what is kept of them."""
+    for n, rounds in ((2_000, 11), (20_000, 9), (200_000, 5)):
+        ours, floor, peers = _per_unit(settings, "deltas", n, settings.rounds(rounds, 5 if n == 2_000 else 2))
+        yield Row(f"deltas, {n:,}", ours, floor, 2.5, "us/delta", n, peers=peers)
+    (plain,) = take_turns([Job("ours", "deltas_plain", 20_000)], settings.rounds(7))
+    yield Row("deltas, plain subscriber", plain["cpu_s"] / 20_000 * MICRO, floor, None, "us/delta", 20_000)
+    small, large = 20_000, settings.size(200_000, 100_000)
+    jobs = [Job(side, "deltas", n, memory=True) for side in ("ours", "floor") for n in (small, large)]
+    found = take_turns(jobs, 1)
+    text = 5 * (large - small)
+    for key, name, target in (("kept", "memory kept", 1.05), ("peak", "memory at most", None)):
+        ours, floor = ((found[side + 1][key] - found[side][key]) / text for side in (0, 2))
+        yield Row(f"deltas, {name}", ours, floor, target, "bytes/char", large, bounds="ours")
+
+
+def arguments(settings: Settings) -> Iterator[Row]:
+    """Deltas of tool arguments beside deltas of text, and that they do not become dearer."""
+    small, n = 2_000, 20_000
+    cases = [("ours", "arguments", n), ("ours", "deltas", n), ("ours", "arguments", small)]
+    found = take_turns([Job(*case) for case in cases], settings.rounds(9))
+    long, text, short = (one["cpu_s"] / size * MICRO for one, (_, _, size) in zip(found, cases, strict=True))
+    yield Row("argument deltas, 20,000", long, text, 6.0, "us/delta", n, against="text deltas")
+    yield Row("argument deltas, growth from 2,000", long, short, 1.2, "us/delta", n, against="2,000 deltas")
+
+
+def parallel(settings: Settings) -> Iterator[Row]:
+    """Tools side by side, wall time."""
+    n = 100
+    ours, floor = take_turns([Job("ours", "parallel", n), Job("floor", "parallel", n)], settings.rounds(11, 5))
+    peers = {}
+    for peer, job in settings.peer_jobs("parallel", n):
+        peers[peer.name] = take_turns([job], settings.rounds(3, 1))[0]["wall_s"] * 1000
+    walls = (ours["wall_s"] * 1000, floor["wall_s"] * 1000)
+    yield Row("100 tools of 10 ms side by side", *walls, 16.0, "ms", n, bounds="ours", peers=peers)
+
+
+def network(settings: Settings) -> Iterator[Row]:
+    """Chunks over loopback HTTP."""
+    n = settings.size(5_000, 2_000)
+    name = f"network chunks, {n:,}"
+    with running_server(n) as environ:
+        try:
+            cases = [Job("network", case, n, environ=environ) for case in ("agent", "raw")]
+            ours, raw = (one["cpu_s"] / n * MICRO for one in take_turns(cases, settings.rounds(5, 2)))
+        except MeasurementError as error:
+            yield Row(name, None, None, 0.85, "us/chunk", n, against="httpx lines", note=str(error))
+            return
+        yield Row(name, ours, raw, 0.85, "us/chunk", n, against="httpx lines")
+
+
+def hooks(settings: Settings) -> Iterator[Row]:
+    """Hook calls beside hand-written loops."""
+    from .hookcalls import CALLS, KINDS
+
+    targets: Mapping[int, float] = {0: 2.2, 1: 6.0, 5: 4.0, 20: 3.2}
+    for kind in KINDS[:1] if settings.quick else KINDS:
+        for n, target in targets.items():
+            jobs = [Job("hookcalls", case, n) for case in (kind, f"{kind}_loop")]
+            ours, loop = (one["cpu_s"] / CALLS * MICRO for one in take_turns(jobs, settings.rounds(5)))
+            yield Row(f"{kind} hook, {n} plugins", ours, loop, target, "us/call", n, against="hand-written loop")
+
+
+def crowd(settings: Settings) -> Iterator[Row]:
+    """Many agents at once."""
+    from .crowd import TURNS
+
+    n = settings.size(1_000, 300)
+    jobs = [Job("crowd", case, n) for case in ("many", "one")]
+    many, one = (found["cpu_s"] / n / TURNS * MICRO for found in take_turns(jobs, settings.rounds(5, 2)))
+    yield Row(f"{n:,} agents at once", many, one, 1.2, "us/turn", n, against="one at a time")
+    held = settings.size(1_000, 100)
+    idle, rested = take_turns([Job("crowd", case, held, memory=True) for case in ("idle", "rested")], 1)
+    yield Row("memory of an idle agent", idle["kept"] / held / 1024, None, 60.0, "KB", held, bounds="ours")
+    name = f"memory of an agent after {TURNS} turns"
+    yield Row(name, rested["kept"] / held / 1024, None, None, "KB", held, bounds="ours")
+
+
+def startup(settings: Settings) -> Iterator[Row]:
+    """Processes that start."""
+    with Startup() as start:
+        for measured in (start.imports, start.version, start.first_byte, start.build):
+            yield measured(settings.rounds(11, 3))
+
+
+GROUPS: Final[dict[str, Group]] = {
+    "turns": turns,
+    "plugins": plugins,
+    "deltas": deltas,
+    "arguments": arguments,
+    "parallel": parallel,
+    "network": network,
+    "hooks": hooks,
+    "crowd": crowd,
+    "startup": startup,
+}
+"""The parts of the table by name, in order."""
