@@ -18,6 +18,7 @@ from .errors import HookError, PluginFailure, describe_owner
 from .tools import Block
 
 log = logging.getLogger("pi")
+log.addHandler(logging.NullHandler())
 
 StateT = TypeVar("StateT")
 FAILURES_BEFORE_OFF = 3

@@ -195,7 +195,7 @@ def _import(offer: Offer, record: PluginRecord) -> None:
     except BaseException as error:
         record.state = "failed"
         record.reason = (
-            f"{describe_owner(record.name, record.origin)} ({record.target}) failed to load: "
+            f"{describe_owner(record.name, record.origin)} failed to load from {record.target}: "
             f"{type(error).__name__}: {error}. To run without it: PI_BLOCK={record.name}"
         )
         log.warning("%s", record.reason, exc_info=error)

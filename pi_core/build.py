@@ -10,7 +10,7 @@ from ._loader import Loaded, PluginRecord, load_plugins
 from ._registry import Registry
 from .agent import Agent
 from .context import SelectionContext
-from .errors import ConfigError
+from .errors import ConfigError, HookError
 from .hooks import Hooks
 from .providers import UNKNOWN_MODEL, Model
 from .tools import Tool
@@ -19,8 +19,8 @@ from .tools import Tool
 class Build:
     """The plugins of one configured agent. Builds do not see each other.
 
-    Installed plugins are found once per process; those that are blocked are not imported. A plugin that fails is left
-    out and reported by :meth:`problems`.
+    Installed plugins are found once per process; those that are blocked are not imported. One of them that fails is
+    left out and reported by :meth:`problems`.
 
     :param plugins: plugin objects, called before the installed ones.
     :param order: plugin names in call order; the rest follows by name.
@@ -29,8 +29,9 @@ class Build:
     :param built_in_only: leave out what other distributions offer.
     :param options: each plugin's own options, by plugin name.
     :param conflicts: which plugin has a name that several own.
-    :param strict: raise for a plugin that fails or a name that two own.
-    :raises PluginError: with ``strict``.
+    :param strict: raise for a plugin that fails, a name that two own, or a name of nothing.
+    :raises PluginError: a plugin object fails, or, with ``strict``, any plugin.
+    :raises ConfigError: with ``strict``, an argument names what is not there.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Build:
         return list(self._loaded.records)
 
     def problems(self) -> list[str]:
-        """One line for each plugin that failed or is shadowed, and each name that two own."""
+        """One line for each plugin that failed or is shadowed, each name that two own, and each name of nothing."""
         return self._loaded.problems()
 
     def tools(self, names: Iterable[str] | None = None) -> list[Tool]:
@@ -93,19 +94,25 @@ class Build:
         for name in names:
             found = registered.get(name)
             if found is None:
-                conflict = [str(error) for error in self._loaded.conflicts if f"tool '{name}'" in str(error)]
+                conflict = registered.conflict(name)
                 known = ", ".join(registered.names()) or "none"
-                raise ConfigError(conflict[0] if conflict else f"There is no tool '{name}'. Tools here: {known}")
+                raise ConfigError(str(conflict or f"There is no tool '{name}'. Tools here: {known}"))
             chosen.append(found)
         return chosen
 
     async def resolve_model(self, name: str | None, selection: SelectionContext | None = None) -> Model:
         """Turn a name into a model; ``None`` takes what the plugins find.
 
-        :raises ConfigError: no plugin knows the name, or none found a model.
+        :raises ConfigError: the name cannot be used, no plugin knows it, or none found a model.
+        :raises HookError: a plugin failed on it.
         """
         selection = selection or SelectionContext(environ=os.environ)
-        model = await self.hooks.resolve_model(name, selection)
+        try:
+            model = await self.hooks.resolve_model(name, selection)
+        except HookError as error:
+            if isinstance(error.__cause__, ConfigError):
+                raise error.__cause__ from None
+            raise
         if model is not None:
             return model
         if name is not None:

@@ -6,45 +6,51 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import logging
+from typing import Any, Final
 
 import click
 
+from ._dispatch import Owner, log
+from ._registry import DEFAULT
 from .build import Build
-from .errors import ConfigError, PiError
-
-if TYPE_CHECKING:
-    from .commands import Command
+from .commands import Command
+from .errors import ConfigError, PiError, PluginError
 
 
 def run(arguments: list[str]) -> int:
-    """Run ``pi`` with arguments and return the exit code."""
-    built_in_only = "--no-plugins" in arguments[:1]
-    if built_in_only:
-        arguments = arguments[1:]
+    """Run ``pi`` with arguments and return the exit code.
+
+    ``--no-plugins`` and ``--verbose`` are taken anywhere before ``--``.
+    """
+    built_in_only, arguments = _take("--no-plugins", arguments)
+    verbose, arguments = _take("--verbose", arguments)
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(name)s: %(levelname)s: %(message)s")
     try:
         build = Build.from_environment(built_in_only=built_in_only)
-        return _invoke(_choose(build, arguments), build, arguments)
+        return _invoke(build, arguments)
     except PiError as error:
+        log.info("the command failed", exc_info=error)
         click.echo(f"pi: {error}", err=True)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
-def _choose(build: Build, arguments: list[str]) -> click.Command:
-    """The group when a command or help is named, else the default command."""
+def _take(flag: str, arguments: list[str]) -> tuple[bool, list[str]]:
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = [argument for argument in arguments[:end] if argument != flag]
+    return len(kept) < end, kept + arguments[end:]
+
+
+def _invoke(build: Build, arguments: list[str]) -> int:
     group = PiGroup(build)
-    first = arguments[0] if arguments else ""
-    default = group.default()
-    if first in group.list_commands_unbound() or first in ("-h", "--help"):
-        return group
-    if default is not None:
-        return default.load()
-    if not first:
-        raise ConfigError("No default command: the plugin 'modes' that registers one is not loaded (pi plugins list)")
-    raise ConfigError(f"There is no command '{first}'. Commands: {', '.join(group.list_commands_unbound())}")
-
-
-def _invoke(command: click.Command, build: Build, arguments: list[str]) -> int:
+    name = arguments[0] if arguments else ""
+    if group.knows(name) or name in ("-h", "--help"):
+        command: click.Command = group
+    else:
+        name, command = group.default(name)
     try:
         result = command.main(arguments, prog_name="pi", standalone_mode=False, obj=build)
     except click.exceptions.Exit as exit_:
@@ -54,53 +60,109 @@ def _invoke(command: click.Command, build: Build, arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except PiError:
+        raise
+    except Exception as error:
+        owner = build.registry.commands.owner(name)
+        if owner is None:
+            raise
+        raise _failed(owner, name, error) from error
     return result if isinstance(result, int) else 0
+
+
+def _failed(owner: Owner, name: str, error: BaseException) -> PluginError:
+    text = f"{owner}, command '{name}': {type(error).__name__}: {error} (--verbose shows where)"
+    return PluginError(text, plugin=owner.plugin, distribution=owner.distribution)
 
 
 class PiGroup(click.Group):
     """The commands of a build."""
 
     def __init__(self, build: Build) -> None:
-        super().__init__(name="pi", help="An agent runtime in which every point of the run is a hook.")
+        super().__init__(
+            name="pi",
+            help="An agent runtime in which every point of the run is a hook.",
+            context_settings={"help_option_names": ["-h", "--help"]},
+        )
         self._build = build
-        self._core: dict[str, click.Command] = {"plugins": plugins, "hooks": hooks}
+        self._registered = build.registry.commands
 
-    def default(self) -> Command | None:
-        """The command that runs when none is named."""
-        return next((command for _, command in self._build.registry.commands.items() if command.default), None)
+    def knows(self, name: str) -> bool:
+        """Whether there is a command of a name, or of ``owner/name``.
 
-    def list_commands_unbound(self) -> list[str]:
+        :raises PluginConflictError: two plugins own the name.
+        """
+        conflict = self._registered.conflict(name)
+        if conflict is not None:
+            raise conflict
+        return name in _CORE or self._registered.get(name) is not None
+
+    def default(self, typed: str) -> tuple[str, click.Command]:
+        """Return the command that runs when none is named, and its name.
+
+        :raises PluginError: it cannot be made, or two plugins want to be it.
+        :raises ConfigError: there is none.
+        """
+        conflict = self._build.registry.defaults.conflict(DEFAULT)
+        if conflict is not None:
+            raise conflict
+        found = self._build.registry.defaults.get(DEFAULT)
+        if found is not None:
+            return found.name, self._load(found)
+        known = ", ".join(self.names())
+        if typed:
+            raise ConfigError(f"There is no command '{typed}', and no default command. Commands: {known}")
+        raise ConfigError(
+            f"There is no default command, which the plugin 'modes' has (pi plugins list). Commands: {known}"
+        )
+
+    def _load(self, command: Command) -> click.Command:
+        try:
+            return command.load()
+        except (Exception, SystemExit) as error:
+            owner = self._registered.owner(command.name) or self._build.registry.defaults.owner(DEFAULT)
+            assert owner is not None
+            raise _failed(owner, command.name, error) from error
+
+    def names(self) -> list[str]:
         """The names of all commands."""
-        return sorted({*self._core, *self._build.registry.commands.names()})
+        return sorted({*_CORE, *self._registered.names()})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""
-        return self.list_commands_unbound()
+        return self.names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Make a command."""
-        if cmd_name in self._core:
-            return self._core[cmd_name]
-        found = self._build.registry.commands.get(cmd_name)
-        return None if found is None else found.load()
+        if cmd_name in _CORE:
+            return _CORE[cmd_name]
+        found = self._registered.get(cmd_name)
+        return None if found is None else self._load(found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands, then the options of the default command."""
-        registered = self._build.registry.commands
         rows = []
-        for name in self.list_commands_unbound():
-            command = registered.get(name)
-            core = self._core.get(name)
-            text = core.get_short_help_str(80) if core is not None else command.help if command is not None else ""
-            rows.append((name, text))
+        for name in self.names():
+            found = self._registered.get(name)
+            rows.append((name, found.help if found is not None else _CORE[name].get_short_help_str(80)))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
-        default = self.default()
-        if default is not None:
-            with formatter.section("Without a command: pi [OPTIONS] [@FILE]... [PROMPT]..."):
-                loaded = default.load()
-                records = [record for parameter in loaded.params if (record := parameter.get_help_record(ctx))]
-                formatter.write_dl(records)
+        with formatter.section("Without a command: pi [OPTIONS] [@FILE]... [PROMPT]..."):
+            try:
+                _, loaded = self.default("")
+            except PiError as error:
+                formatter.write_text(str(error))
+            else:
+                records = [parameter.get_help_record(ctx) for parameter in loaded.params]
+                formatter.write_dl([record for record in records if record is not None])
+        with formatter.section("With every command"):
+            formatter.write_dl(
+                [
+                    ("--no-plugins", "Load only the plugins that ship with the framework."),
+                    ("--verbose", "Log to stderr, with the tracebacks of what failed."),
+                    ("PI_BLOCK=NAME,...", "Environment: plugins or distributions that are not imported."),
+                ]
+            )
 
 
 @click.group()
@@ -149,7 +211,7 @@ def plugins_why(build: Build, name: str) -> int:
         if chosen is not None:
             click.echo(f"{kind.kind} '{name}' comes from {chosen}")
         elif owners:
-            click.echo(next(str(conflict) for conflict in kind.conflicts() if f"'{name}'" in str(conflict)))
+            click.echo(str(kind.conflict(name)))
         said = said or bool(owners) or chosen is not None
     for record in build.plugins:
         if record.name == name:
@@ -215,7 +277,7 @@ def hook_table(build: Build) -> list[dict[str, Any]]:
             {
                 "plugin": owner.plugin,
                 "distribution": owner.distribution,
-                "place": f"{function.__module__}:{getattr(function, '__qualname__', repr(function))}",
+                "place": f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', repr(function))}",
                 "wrapper": wrapper,
             }
             for owner, function, wrapper in build.hooks.implementations(name)
@@ -232,5 +294,7 @@ def hook_table(build: Build) -> list[dict[str, Any]]:
         )
     return rows
 
+
+_CORE: Final[dict[str, click.Command]] = {"plugins": plugins, "hooks": hooks}
 
 __all__ = ["PiGroup", "hook_table", "run"]
