@@ -6,13 +6,19 @@ The scripted provider plays responses that a test wrote: deterministic, no timer
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
+from ._loader import installed
+from ._manager import HookManager, plugin_name
 from .agent import Agent
-from .context import AbortSignal
+from .context import AbortSignal, RunContext, SelectionContext
 from .events import AgentEvent, StreamEvent
 from .hooks import Hooks
 from .messages import AssistantMessage, ErrorDetails, Message, StopReason, ToolCallContent, Usage
@@ -123,35 +129,45 @@ class Reply:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | str) -> Reply:
-        """Make a reply of JSON: a string, or ``{"blocks": [{"text"} | {"thinking"} | {"toolCall": {...}}], ...}``.
+        """Make a reply of JSON: a string, or an object with ``blocks`` and perhaps ``stopReason``, ``error``, ``usage``.
+
+        A block is ``{"text"}``, ``{"thinking"}``, ``{"toolCall": {"name", "arguments", "id"}}``, each perhaps with
+        ``chunks``, or ``{"wait": true}``, which hangs until the run is aborted.
 
         :raises ValueError: something in it means nothing; names what.
         """
         if isinstance(data, str):
             return cls(data)
+        if not isinstance(data, Mapping):
+            raise ValueError(f"scripted reply: expected a text or an object, got {data!r}")
         known = {"text", "blocks", "stopReason", "error", "usage"}
         if unknown := set(data) - known:
             raise ValueError(
                 f"scripted reply: unknown key {sorted(unknown)[0]!r}, known are {', '.join(sorted(known))}"
             )
+        stop_reason = data.get("stopReason")
+        if stop_reason is not None and stop_reason not in get_args(StopReason):
+            raise ValueError(f"scripted reply: stopReason {stop_reason!r}, known are {', '.join(get_args(StopReason))}")
         blocks = data.get("blocks", [{"text": data["text"]}] if "text" in data else [])
         return cls(
             *[_block_from_json(block) for block in blocks],
-            stop_reason=data.get("stopReason"),
+            stop_reason=stop_reason,
             error=data.get("error"),
             usage=Usage.model_validate(data["usage"]) if "usage" in data else None,
         )
 
 
-def _block_from_json(data: Mapping[str, Any]) -> Block:
-    if "text" in data:
-        return Say(data["text"], data.get("chunks", ()))
-    if "thinking" in data:
-        return Think(data["thinking"], data.get("chunks", ()))
-    if "toolCall" in data:
-        call = data["toolCall"]
-        return Call(call["name"], call.get("arguments", {}), call.get("id", ""), chunks=data.get("chunks", ()))
-    raise ValueError(f"scripted reply: a block needs text, thinking or toolCall, got {dict(data)!r}")
+def _block_from_json(data: Any) -> Block:
+    match data:
+        case {"text": str(text)}:
+            return Say(text, data.get("chunks", ()))
+        case {"thinking": str(thinking)}:
+            return Think(thinking, data.get("chunks", ()))
+        case {"toolCall": {"name": str(name)} as call}:
+            return Call(name, call.get("arguments", {}), call.get("id", ""), chunks=data.get("chunks", ()))
+        case {"wait": True}:
+            return Wait(Barrier())
+    raise ValueError(f"scripted reply: a block needs text, thinking, toolCall with a name, or wait, got {data!r}")
 
 
 @dataclass(slots=True)
@@ -242,11 +258,11 @@ async def _provider_hooks(model: Model, context: Context, options: StreamOptions
     if options.on_payload is not None:
         payload = {"model": model.id, "messages": [message.to_json() for message in context.messages]}
         answer = options.on_payload(payload, model)
-        if asyncio.iscoroutine(answer):
+        if inspect.isawaitable(answer):
             await answer
     if options.transform_headers is not None:
         headers = options.transform_headers(dict(options.headers or {}))
-        if asyncio.iscoroutine(headers):
+        if inspect.isawaitable(headers):
             await headers
     if options.on_response is not None:
         pending = options.on_response(ProviderResponse(200, {}), model)
@@ -324,23 +340,56 @@ def scripted_message(*calls: ToolCallContent, text: str = "") -> AssistantMessag
 
 
 def assert_plugin_contract(plugin: object) -> None:
-    """Check that a plugin can be registered, taken out, and registered again.
+    """Check that a plugin can be registered, taken out and registered again, and that its entry point is light.
 
-    :raises PluginLoadError: it misspells a hook, wants an argument the hook does not have, or is async on a sync hook.
-    :raises AssertionError: it implements nothing.
+    :raises PluginLoadError: it implements no hook, misspells one, wants an argument the hook does not have, or is async
+        on a sync hook.
+    :raises AssertionError: the module its entry point names imports more at top level than the standard library,
+        ``pi_core``, pydantic and its own package, so that every start of ``pi`` is slow.
     """
-    for _ in range(2):
-        hooks = Hooks.over(plugin)
-        found = [name for name, _, _ in hooks.specifications() if hooks.implementations(name)]
-        assert found, f"{plugin!r} implements no hook: mark its functions with @hookimpl"
+    name = plugin_name(plugin)
+    manager = HookManager()
+    manager.add_offered(plugin, name)
+    manager.register(plugin, name)
+    manager.unregister(plugin)
+    manager.register(plugin, name)
+    module = plugin.__name__ if inspect.ismodule(plugin) else type(plugin).__module__
+    if module in {offer.target.partition(":")[0] for offer in installed()}:
+        heavy = heavy_imports(module)
+        assert not heavy, f"importing {module} imports {', '.join(heavy)}: import them in the functions that need them"
+
+
+def heavy_imports(module: str) -> list[str]:
+    """Return what importing a module imports beside the standard library, ``pi_core``, pydantic and its own package.
+
+    :raises ImportError: it cannot be imported.
+    """
+    code = (
+        "import sys, importlib, pi_core; [getattr(pi_core, name) for name in pi_core.__all__]; "
+        "before = set(sys.modules); importlib.import_module(sys.argv[1]); "
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, module], capture_output=True, text=True, env=environment, check=False
+    )
+    if done.returncode:
+        raise ImportError(f"{module} cannot be imported:\n{done.stderr}")
+    own = {module.partition(".")[0], "pi_core"}
+    return sorted(name for name in done.stdout.split() if name not in own | sys.stdlib_module_names)
 
 
 async def run_hook(name: str, /, *plugins: object, **arguments: Any) -> Any:
     """Call one hook of some plugins and return what their answers combine to.
 
+    :param arguments: the hook's; a fresh ``ctx`` is made where it takes one and none is given.
+    :raises KeyError: no such hook.
     :raises HookError: an implementation raised where that fails the run.
     """
     hooks = Hooks.over(*plugins)
+    wanted = {hook: arguments for hook, arguments, _ in hooks.specifications()}[name]
+    if "ctx" in wanted and "ctx" not in arguments:
+        arguments["ctx"] = SelectionContext() if name == "resolve_model" else RunContext()
     method: Callable[..., Any] = getattr(hooks, name, None) or (lambda **given: hooks.call(name, **given))
     answer = method(**arguments)
-    return await answer if asyncio.iscoroutine(answer) else answer
+    return await answer if inspect.isawaitable(answer) else answer
