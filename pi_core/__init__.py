@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._build_file import BuildSettings as BuildSettings
     from .agent import Agent as Agent
     from .agent import AgentState as AgentState
     from .agent import MessageQueue as MessageQueue
@@ -134,6 +135,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "_build_file": ("BuildSettings",),
     "agent": (
         "Agent",
         "AgentState",
@@ -305,6 +307,7 @@ __all__ = [
     "Block",
     "Build",
     "BuildError",
+    "BuildSettings",
     "Command",
     "ConfigError",
     "Context",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ._dispatch import log
 from ._loader import Loaded, PluginRecord, load_plugins
 from ._registry import Registry
 from .agent import Agent
 from .context import SelectionContext
-from .errors import ConfigError, HookError
+from .errors import BuildError, ConfigError, HookError
 from .hooks import Hooks
 from .providers import UNKNOWN_MODEL, Model
 from .tools import Tool
+
+if TYPE_CHECKING:
+    from ._build_file import BuildSettings
 
 
 class Build:
@@ -33,6 +40,9 @@ class Build:
     :raises PluginError: a plugin object fails, or, with ``strict``, any plugin.
     :raises ConfigError: with ``strict``, an argument names what is not there.
     """
+
+    settings: BuildSettings | None = None
+    """The table ``[build]`` of the file it was loaded from; ``None`` without one."""
 
     def __init__(
         self,
@@ -62,6 +72,47 @@ class Build:
         """Return the build of everything that is installed, without what ``PI_BLOCK`` names (separated by commas)."""
         blocked = (os.environ if environ is None else environ).get("PI_BLOCK", "")
         return cls(block=[name.strip() for name in blocked.split(",") if name.strip()], built_in_only=built_in_only)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None) -> Build:
+        """Load a build file: a pinned build, which has the plugins the file names and imports no others.
+
+        :param path: the file, or the folder that holds ``pi-build.toml``.
+        :param environ: environment variables, the process's own by default.
+        :raises BuildError: the file is wrong, something it needs is missing, or a version is not the one wanted.
+        :raises PluginError: a plugin fails, or two own a name.
+        """
+        from ._pinned import load_pinned
+
+        file, loaded = load_pinned(Path(path), os.environ if environ is None else environ)
+        build = cls.__new__(cls)
+        build._loaded, build.settings = loaded, file.build
+        try:
+            build.tools(file.build.tools)
+        except ConfigError as error:
+            raise BuildError(f"{file.path}: build.tools: {error}") from None
+        return build
+
+    @staticmethod
+    def lock(path: str | os.PathLike[str]) -> Path:
+        """Write the lock of a build file, from what is installed, and return its path.
+
+        :raises BuildError: the file is wrong, or something it needs is missing.
+        :raises PluginError: a plugin fails, or two own a name.
+        """
+        from ._snapshot import write_lock
+
+        return write_lock(Path(path))[0]
+
+    @staticmethod
+    def check(path: str | os.PathLike[str]) -> list[str]:
+        """Return a line for each difference between the lock of a build file, the file, and what is installed.
+
+        :raises BuildError: the file is wrong, or there is no lock.
+        """
+        from ._snapshot import compare
+
+        return compare(Path(path)).differences
 
     @property
     def hooks(self) -> Hooks:
@@ -101,12 +152,18 @@ class Build:
         return chosen
 
     async def resolve_model(self, name: str | None, selection: SelectionContext | None = None) -> Model:
-        """Turn a name into a model; ``None`` takes what the plugins find.
+        """Turn a name into a model; ``None`` takes the build file's, else what the plugins find.
 
+        :param selection: what the choice is made with; the build file's server is used when it names none.
         :raises ConfigError: the name cannot be used, no plugin knows it, or none found a model.
         :raises HookError: a plugin failed on it.
         """
         selection = selection or SelectionContext(environ=os.environ)
+        if self.settings is not None:
+            name = name or self.settings.model
+            if selection.base_url is None and self.settings.base_url is not None:
+                api = selection.api or self.settings.api
+                selection = dataclasses.replace(selection, base_url=self.settings.base_url, api=api)
         try:
             model = await self.hooks.resolve_model(name, selection)
         except HookError as error:
@@ -125,16 +182,70 @@ class Build:
         )
 
     def agent(
-        self, *, model: Model = UNKNOWN_MODEL, tools: Iterable[str | Tool] | None = None, **options: Any
+        self, *, model: Model | str | None = None, tools: Iterable[str | Tool] | None = None, **options: Any
     ) -> Agent:
-        """Make an agent with the build's plugins.
+        """Make an agent with the build's plugins, and with what the build file says where nothing is passed.
 
+        A model that plugins must wait for, such as one they look for on local servers, needs :meth:`create_agent` when
+        an event loop is running.
+
+        :param model: a model, or a name that a plugin resolves.
         :param tools: names of registered tools, or tools; all registered ones by default.
         :param options: further arguments of :class:`~pi_core.Agent`.
-        :raises ConfigError: no such tool, or no provider for the model.
+        :raises ConfigError: no such model or tool, or no provider for the model.
+        :raises BuildError: finding the model takes waiting, and an event loop is running.
         """
+        settings = self.settings
+        if model is None and settings is None:
+            model = UNKNOWN_MODEL
+        elif not isinstance(model, Model):
+            model = self._resolve_now(model)
+        if settings is not None:
+            tools = settings.tools if tools is None else tools
+            options.setdefault("thinking_level", settings.thinking)
+            options.setdefault("system_prompt", settings.system_prompt or "")
         if tools is None:
             chosen = self.tools()
         else:
             chosen = [self.tools([item])[0] if isinstance(item, str) else item for item in tools]
         return Agent(model=model, tools=chosen, hooks=self.hooks, registry=self.registry, **options)
+
+    async def create_agent(
+        self,
+        *,
+        model: Model | str | None = None,
+        tools: Iterable[str | Tool] | None = None,
+        selection: SelectionContext | None = None,
+        **options: Any,
+    ) -> Agent:
+        """Make an agent as :meth:`agent` does, and wait for plugins that look for the model.
+
+        :param selection: what a model is chosen with; tells afterwards what was chosen without being named.
+        :raises ConfigError: no such model or tool, or no provider for the model.
+        """
+        if not isinstance(model, Model):
+            model = await self.resolve_model(model, selection)
+        return self.agent(model=model, tools=tools, **options)
+
+    def _resolve_now(self, name: str | None) -> Model:
+        selection = SelectionContext(environ=os.environ)
+        resolving = self.resolve_model(name, selection)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            model = asyncio.run(resolving)
+        else:
+            try:
+                resolving.send(None)
+            except StopIteration as done:
+                model = done.value
+            else:
+                raise BuildError(
+                    "Finding the model takes waiting, which agent() cannot do while an event loop is running. Use "
+                    "await build.create_agent(), or name the model as provider/id"
+                )
+            finally:
+                resolving.close()
+        for notice in selection.notices:
+            log.info("%s", notice)
+        return model

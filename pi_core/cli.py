@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from ._build_commands import build_commands
 from ._dispatch import Owner, log
 from ._registry import DEFAULT
 from .build import Build
@@ -21,14 +22,19 @@ from .errors import ConfigError, PiError, PluginError
 def run(arguments: list[str]) -> int:
     """Run ``pi`` with arguments and return the exit code.
 
-    ``--no-plugins`` and ``--verbose`` are taken anywhere before ``--``.
+    ``--no-plugins`` and ``--verbose`` are taken anywhere before ``--``; ``--build FILE`` comes first.
     """
     built_in_only, arguments = _take("--no-plugins", arguments)
     verbose, arguments = _take("--verbose", arguments)
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(levelname)s: %(message)s")
     try:
-        build = Build.from_environment(built_in_only=built_in_only)
+        if arguments[:1] == ["build"]:
+            return _main(build_commands, arguments[1:], run, "pi build")
+        path, arguments = _take_build(arguments)
+        if path is not None and built_in_only:
+            raise ConfigError("--no-plugins and --build exclude each other: the build file says what is loaded")
+        build = Build.from_environment(built_in_only=built_in_only) if path is None else Build.load(path)
         return _invoke(build, arguments)
     except PiError as error:
         log.info("the command failed", exc_info=error)
@@ -44,6 +50,18 @@ def _take(flag: str, arguments: list[str]) -> tuple[bool, list[str]]:
     return len(kept) < end, kept + arguments[end:]
 
 
+def _take_build(arguments: list[str]) -> tuple[str | None, list[str]]:
+    option, equals, path = arguments[0].partition("=") if arguments else ("", "", "")
+    if option != "--build":
+        return None, arguments
+    rest = arguments[1:]
+    if not equals and rest:
+        path, *rest = rest
+    if not path:
+        raise ConfigError("--build needs a file, as in: pi --build pi-build.toml")
+    return path, rest
+
+
 def _invoke(build: Build, arguments: list[str]) -> int:
     group = PiGroup(build)
     name = arguments[0] if arguments else ""
@@ -52,14 +70,7 @@ def _invoke(build: Build, arguments: list[str]) -> int:
     else:
         name, command = group.default(name)
     try:
-        result = command.main(arguments, prog_name="pi", standalone_mode=False, obj=build)
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
-    except click.Abort:
-        return 130
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _main(command, arguments, build, "pi")
     except PiError:
         raise
     except Exception as error:
@@ -67,6 +78,18 @@ def _invoke(build: Build, arguments: list[str]) -> int:
         if owner is None:
             raise
         raise _failed(owner, name, error) from error
+
+
+def _main(command: click.Command, arguments: list[str], obj: object, name: str) -> int:
+    try:
+        result = command.main(arguments, prog_name=name, standalone_mode=False, obj=obj)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
     return result if isinstance(result, int) else 0
 
 
@@ -158,6 +181,7 @@ class PiGroup(click.Group):
         with formatter.section("With every command"):
             formatter.write_dl(
                 [
+                    ("--build FILE", "First of all: load the plugins of a build file, and no others."),
                     ("--no-plugins", "Load only the plugins that ship with the framework."),
                     ("--verbose", "Log to stderr, with the tracebacks of what failed."),
                     ("PI_BLOCK=NAME,...", "Environment: plugins or distributions that are not imported."),
@@ -295,6 +319,6 @@ def hook_table(build: Build) -> list[dict[str, Any]]:
     return rows
 
 
-_CORE: Final[dict[str, click.Command]] = {"plugins": plugins, "hooks": hooks}
+_CORE: Final[dict[str, click.Command]] = {"build": build_commands, "plugins": plugins, "hooks": hooks}
 
 __all__ = ["PiGroup", "hook_table", "run"]

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,12 +28,10 @@ _EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129} if h
 @click.option("--base-url", help="Address of a server, such as http://127.0.0.1:8080/v1.")
 @click.option("--api", help="Wire protocol of --base-url; openai-completions by default.")
 @click.option("--api-key", help="Key for this run; the environment's otherwise.")
-@click.option(
-    "--tools", "-t", help=f"Tools the model may call, with commas; {','.join(DEFAULT_TOOLS)} if absent."
-)
+@click.option("--tools", "-t", help=f"Tools the model may call, with commas; {','.join(DEFAULT_TOOLS)} if absent.")
 @click.option("--no-tools", "-nt", is_flag=True, help="No tools.")
 @click.option("--system-prompt", help="Text, or a file that holds it.")
-@click.option("--thinking", type=click.Choice(get_args(ThinkingLevel)), default="off", help="How much to think.")
+@click.option("--thinking", type=click.Choice(get_args(ThinkingLevel)), help="How much to think; off if absent.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of one answer.")
 @click.pass_obj
 def prompt(build: Build, /, print_mode: bool, **options: Any) -> int:
@@ -74,31 +71,34 @@ def _agent(build: Build, model: Model, options: dict[str, Any]) -> Agent:
     if not options["no_tools"]:
         given = options["tools"]
         registered = build.registry.tools
-        if given is None:
+        if given is None and build.settings is not None:
+            names = registered.names() if build.settings.tools is None else build.settings.tools
+        elif given is None:
             names = [name for name in DEFAULT_TOOLS if registered.get(name) is not None]
         else:
             names = [name.strip() for name in given.split(",") if name.strip()]
-    hooks: dict[str, Callable[..., Any]] = {}
+    hooks: dict[str, Any] = {} if options["thinking"] is None else {"thinking_level": options["thinking"]}
     if options["api_key"]:
         hooks["get_api_key"] = lambda: options["api_key"]
     agent = build.agent(
         model=model,
         tools=names,
-        system_prompt=_system_prompt(options["system_prompt"], names),
-        thinking_level=options["thinking"],
+        system_prompt=_system_prompt(build, options["system_prompt"], names),
         **hooks,
     )
     agent.options = agent.options.replace(max_tokens=options["max_tokens"])
     return agent
 
 
-def _system_prompt(given: str | None, tools: list[str]) -> str:
+def _system_prompt(build: Build, given: str | None, tools: list[str]) -> str:
     if given is not None:
         path = Path(given)
         try:
             return path.read_text(encoding="utf-8") if path.is_file() else given
         except OSError:
             return given
+    if build.settings is not None and build.settings.system_prompt is not None:
+        return build.settings.system_prompt
     able = f" Use the tools ({', '.join(tools)}) to look at files and act instead of guessing." if tools else ""
     return f"You are a coding agent working in {Path.cwd()}.{able} Answer briefly and to the point."
 
