@@ -245,8 +245,8 @@ class Agent(RunActions):
             if cancelled:
                 run.controller.abort()
             run.fail()
-            text = "Run was cancelled" if isinstance(error, asyncio.CancelledError) else error_text(error)
-            await self._close_failed(run, text or type(error).__name__)
+            text = "Run was cancelled" if cancelled else error_text(error) or type(error).__name__
+            await self._close_failed(run, text)
             if cancelled:
                 raise
         return run.produced
