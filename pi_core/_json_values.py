@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 _KINDS: Final[dict[type, str]] = {
@@ -16,9 +14,7 @@ _KINDS: Final[dict[type, str]] = {
     dict: "object",
 }
 BLANKS: Final = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,400}")
-_RADIX: Final = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
+_DECIMAL_CHARACTERS: Final = frozenset("0123456789+-.eE")
 
 
 def kind_of(value: Any) -> str:
@@ -28,8 +24,6 @@ def kind_of(value: Any) -> str:
     kind = _KINDS.get(type(value))
     if kind is not None:
         return kind
-    if isinstance(value, Mapping):
-        return "object"
     return next((name for base, name in _KINDS.items() if isinstance(value, base)), type(value).__name__)
 
 
@@ -96,14 +90,18 @@ def number_from_text(text: str) -> int | float | None:
     text = text.strip(BLANKS)
     if not text:
         return 0
-    if _RADIX.fullmatch(text):
-        exact = int(text, 0)
-        return exact if exact.bit_length() <= 1024 else None
-    if not _DECIMAL.fullmatch(text):
+    try:
+        if text[:2].lower() in ("0x", "0o", "0b"):
+            exact = int(text, 0) if "_" not in text else None
+            return exact if exact is not None and exact.bit_length() <= 1024 else None
+        # Python reads underscores, other scripts' digits and names such as "nan" as well.
+        if not _DECIMAL_CHARACTERS.issuperset(text):
+            return None
+        number = float(text)
+        if not math.isfinite(number):
+            return None
+        if text.lstrip("+-").isdecimal():
+            return int(text)
+    except ValueError:
         return None
-    number = float(text)
-    if not math.isfinite(number):
-        return None
-    if _DIGITS.fullmatch(text):
-        return int(text)
     return int(number) if number.is_integer() and abs(number) < 1e21 else number

@@ -5,7 +5,7 @@ Coercion and validation walk the result, a graph of plain dicts ("nodes"), and n
 * draft 7's ``items`` lists, ``additionalItems`` and ``dependencies`` and draft 4's ``exclusiveMinimum: true`` are
   written as in draft 2020-12; a keyword with the value null is left out;
 * ``$ref`` holds the node it names; nothing is ever fetched;
-* what is broken became a node that rejects every value at its place and says why (`REJECT`);
+* ``false`` became a node that rejects every value (`REJECT`), and so did what is broken (`BROKEN`), which says why;
 * keywords stand in the order in which their errors are reported.
 """
 
@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ._js_regex import Pattern, compile_pattern
 from ._json_values import is_number, kind_of
+
+if TYPE_CHECKING:
+    from ._js_regex import Pattern
 
 Node: TypeAlias = dict[str, Any]
 
 REJECT: Final = "$reject"
+BROKEN: Final = "$broken"
 KEYS: Final = "$keys"
 TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 
@@ -36,14 +38,28 @@ _PLACES: Final = (
 _NAMES_OF_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-@dataclass(frozen=True, slots=True)
 class Keys:
-    """What a schema says about the keys of an object beside its ``properties``."""
+    """What a schema says about the keys of an object beside its ``properties``.
 
-    declared: frozenset[str]
-    patterns: tuple[tuple[Pattern, Node], ...]
-    additional: Node | None
-    names: Node | None
+    :param declared: the names in ``properties``.
+    :param patterns: every pattern with its schema.
+    :param additional: the schema of all other keys.
+    :param names: the schema of the names themselves.
+    """
+
+    __slots__ = ("additional", "declared", "names", "patterns")
+
+    def __init__(
+        self,
+        declared: frozenset[str],
+        patterns: list[tuple[Pattern, Node]],
+        additional: Node | None,
+        names: Node | None,
+    ) -> None:
+        self.declared = declared
+        self.patterns = patterns
+        self.additional = additional
+        self.names = names
 
     def schemas_for(self, name: str) -> Iterator[Node]:
         """Yield the schemas of every matching pattern, or else the one for additional properties."""
@@ -65,12 +81,7 @@ def prepare(schema: Any) -> Node:
     try:
         return _Preparation(schema).run()
     except RecursionError:
-        return rejecting("invalid schema: it nests too deeply")
-
-
-def rejecting(message: str) -> Node:
-    """Return a node that rejects every value with the message."""
-    return {REJECT: message}
+        return {BROKEN: "invalid schema: it nests too deeply"}
 
 
 class _Preparation:
@@ -90,9 +101,9 @@ class _Preparation:
         if raw is True:
             return {}
         if raw is False:
-            return rejecting(rejection)
+            return {REJECT: rejection}
         if not isinstance(raw, Mapping):
-            return rejecting(f"invalid schema: expected an object or a boolean, got {kind_of(raw)}")
+            return {BROKEN: f"invalid schema: expected an object or a boolean, got {kind_of(raw)}"}
         node = self._nodes.get(id(raw))
         if node is None:
             node = self._nodes[id(raw)] = {}
@@ -100,7 +111,7 @@ class _Preparation:
                 self._fill(node, raw)
             except _BrokenError as problem:
                 node.clear()
-                node[REJECT] = f"invalid schema: {problem}"
+                node[BROKEN] = f"invalid schema: {problem}"
         return node
 
     def _fill(self, node: Node, raw: Mapping[str, Any]) -> None:
@@ -113,7 +124,7 @@ class _Preparation:
             node["const"] = raw["const"]
         _counts(node, given, *_COUNTS)
         if "pattern" in given:
-            node["pattern"] = compile_pattern(_text(given, "pattern"))
+            node["pattern"] = _pattern(_text(given, "pattern"))
         if "format" in given:
             node["format"] = _text(given, "format")
         _bounds(node, given)
@@ -159,7 +170,7 @@ class _Preparation:
     def _keys(self, node: Node, given: Mapping[str, Any]) -> Keys:
         patterns = []
         for source, schema in _mapping(given, "patternProperties").items():
-            pattern = compile_pattern(source)
+            pattern = _pattern(source)
             if pattern.regex is None:
                 raise _BrokenError(problem_of(pattern))
             patterns.append((pattern, self._node(schema)))
@@ -167,7 +178,7 @@ class _Preparation:
         names = given.get("propertyNames")
         return Keys(
             frozenset(node.get("properties", ())),
-            tuple(patterns),
+            patterns,
             None if additional is None else self._node(additional, "unknown field"),
             None if names is None else self._node(names),
         )
@@ -198,7 +209,7 @@ class _Preparation:
         try:
             base, target = self._resolve(reference, self._bases.get(id(holder), ""))
         except (LookupError, ValueError):
-            return rejecting(f"unresolved reference {reference}")
+            return {BROKEN: f"unresolved reference {reference}"}
         self._index(target, base)
         return self._node(target)
 
@@ -226,14 +237,14 @@ class _Preparation:
         identifier = raw.get("$id")
         if isinstance(identifier, str):
             if identifier.startswith("#"):
-                self._targets[(base, identifier[1:])] = raw
+                self._targets.setdefault((base, identifier[1:]), raw)
             else:
                 base = _joined(base, identifier)
-                self._targets[(base, "")] = raw
+                self._targets.setdefault((base, ""), raw)
         self._bases[id(raw)] = base
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(raw.get(keyword), str):
-                self._targets[(base, raw[keyword])] = raw
+                self._targets.setdefault((base, raw[keyword]), raw)
         for schema in _parts(raw):
             self._index(schema, base)
 
@@ -277,7 +288,7 @@ def _cut_loops(nodes: Iterable[Node]) -> None:
         for target in _same_place(node):
             if state.get(id(target)):
                 node.clear()
-                node[REJECT] = "invalid schema: a reference leads back to itself"
+                node[BROKEN] = "invalid schema: a reference leads back to itself"
                 break
             if id(target) not in state:
                 visit(target)
@@ -293,6 +304,12 @@ def _same_place(node: Node) -> list[Node]:
     for keyword in _LISTS:
         targets += node.get(keyword, ())
     return [*targets, *node.get("dependentSchemas", {}).values()]
+
+
+def _pattern(source: str) -> Pattern:
+    from ._js_regex import compile_pattern
+
+    return compile_pattern(source)
 
 
 def problem_of(pattern: Pattern) -> str:

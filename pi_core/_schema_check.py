@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._json_values import number_text
-from ._schema import KEYS, REJECT, Keys, Node, problem_of
+from ._schema import BROKEN, KEYS, REJECT, Keys, Node, problem_of
 from ._schema_errors import WORDINGS, blamed_branch, matching_items, union_error
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _validator_class() -> tuple[Any, Any]:
     for name, test in formats().items():
         checker.checks(name)(_of_text(test))
     standard: dict[str, Any] = dict(Draft202012Validator.VALIDATORS)
-    kept = ("properties", "dependentSchemas", "prefixItems", "items", "allOf", "if")
+    kept = ("properties", "dependentSchemas", "prefixItems", "items", "allOf")
     keywords: dict[str, Any] = {name: standard[name] for name in kept}
     keywords |= {name: _worded(standard[name], wording) for name, wording in WORDINGS.items()}
     keywords |= _OWN
@@ -98,6 +98,16 @@ def _error(message: str, *path: str | int) -> ValidationError:
 
 def _valid(validator: Any, node: Node, value: Any) -> bool:
     return next(validator.descend(value, node), None) is None
+
+
+def _decide(validator: Any, node: Node, value: Any) -> tuple[bool, list[ValidationError]]:
+    """Return whether a value is valid where its errors are not reported, and the error of a broken schema in there."""
+    valid = True
+    for error in validator.descend(value, node):
+        if error.validator == BROKEN:
+            return False, [error]
+        valid = False
+    return valid, []
 
 
 def _reject(validator: Any, message: str, value: Any, schema: Any) -> Iterator[ValidationError]:
@@ -158,17 +168,40 @@ def _keys(validator: Any, keys: Keys, value: Any, schema: Any) -> Iterator[Valid
         for name, member in value.items():
             for node in keys.schemas_for(name):
                 yield from validator.descend(member, node, path=name)
-            if keys.names is not None and not _valid(validator, keys.names, name):
-                yield _error("invalid property name", name)
+            if keys.names is not None:
+                valid, broken = _decide(validator, keys.names, name)
+                if not valid:
+                    yield _error(broken[0].message if broken else "invalid property name", name)
 
 
 def _contains(validator: Any, node: Node, value: Any, schema: Any) -> Iterator[ValidationError]:
     if not isinstance(value, list):
         return
     least, most = schema.get("minContains", 1), schema.get("maxContains")
-    count = sum(_valid(validator, node, item) for item in value)
+    count = 0
+    for item in value:
+        valid, broken = _decide(validator, node, item)
+        if broken:
+            yield from broken
+            return
+        count += valid
     if count < least or (most is not None and count > most):
         yield _error(matching_items(least if "minContains" in schema or count < least else 0, most))
+
+
+def _not(validator: Any, node: Node, value: Any, schema: Any) -> Iterator[ValidationError]:
+    valid, broken = _decide(validator, node, value)
+    yield from broken
+    if valid:
+        yield _error("must not match the schema in not")
+
+
+def _if(validator: Any, node: Node, value: Any, schema: Any) -> Iterator[ValidationError]:
+    valid, broken = _decide(validator, node, value)
+    yield from broken
+    branch = "then" if valid else "else"
+    if not broken and branch in schema:
+        yield from validator.descend(value, schema[branch])
 
 
 def _any_of(validator: Any, branches: list[Node], value: Any, schema: Any) -> Iterator[ValidationError]:
@@ -264,6 +297,7 @@ def _evaluated_here(validator: Any, schema: Node, value: Any) -> set[Any]:
 
 _OWN: dict[str, _Keyword] = {
     REJECT: _reject,
+    BROKEN: _reject,
     "$ref": _reference,
     "pattern": _pattern,
     "multipleOf": _multiple_of,
@@ -271,6 +305,8 @@ _OWN: dict[str, _Keyword] = {
     "dependentRequired": _dependent_required,
     KEYS: _keys,
     "contains": _contains,
+    "not": _not,
+    "if": _if,
     "anyOf": _any_of,
     "oneOf": _one_of,
     "unevaluatedProperties": _unevaluated_properties,

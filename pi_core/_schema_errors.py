@@ -66,7 +66,6 @@ WORDINGS: Final[Mapping[str, Callable[[Any, Any], str]]] = {
     "uniqueItems": lambda unique, value: "expected unique items",
     "minProperties": _count("at least", "properties"),
     "maxProperties": _count("at most", "properties"),
-    "not": lambda schema, value: "must not match the schema in not",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
-from ._schema import KEYS, REJECT, Node
+from ._schema import BROKEN, KEYS, REJECT, Node
 
 Fit: TypeAlias = Callable[[Any], bool]
 
@@ -27,7 +27,7 @@ _KNOWN: Final = frozenset(
     {
         *("type", "enum", "const", "minLength", "maxLength", "minimum", "maximum"),
         *("exclusiveMinimum", "exclusiveMaximum", "required", "properties", "items", "minItems", "maxItems"),
-        *("anyOf", "$ref", REJECT, KEYS),
+        *("anyOf", "$ref", REJECT, BROKEN, KEYS),
     }
 )
 
@@ -68,7 +68,7 @@ class _Compiler:
         return fit
 
     def _tests(self, node: Node) -> Iterable[Fit]:
-        if REJECT in node:
+        if REJECT in node or BROKEN in node:
             yield lambda value: False
         kinds = self._kinds(node)
         members = not node.keys().isdisjoint(("properties", "required", KEYS))
@@ -76,9 +76,9 @@ class _Compiler:
         if kinds is not None and not only_object:
             yield self._type(kinds)
         if "enum" in node:
-            yield _enum(node["enum"])
+            yield _enum(node["enum"], self._exact)
         if "const" in node:
-            yield _enum([node["const"]])
+            yield _enum([node["const"]], self._exact)
         yield from _bounds(node)
         if members:
             yield self._object(node, only_object=only_object)
@@ -96,7 +96,7 @@ class _Compiler:
         return frozenset().union(*(_KINDS[name] for name in ([types] if isinstance(types, str) else types)))
 
     def _type(self, kinds: frozenset[type]) -> Fit:
-        if int not in kinds or float in kinds or self._exact:
+        if self._exact or not _whole_only(kinds):
             return lambda value: type(value) in kinds
         return lambda value: type(value) in kinds or (type(value) is float and value.is_integer())
 
@@ -114,30 +114,42 @@ class _Compiler:
             raise _UnsupportedError
         extra = None if keys is None or keys.additional is None else self.compile(keys.additional)
         plain: dict[str, frozenset[type]] = {}
-        other: dict[str, Fit] = {}
+        other: dict[str, Fit | None] = {}
+        literals: list[tuple[str, Fit]] = []
         for name, schema in node.get("properties", {}).items():
             kinds = self._kinds(schema)
-            if kinds is None or schema.keys() != {"type"} or (int in kinds and float not in kinds and not self._exact):
-                other[name] = self.compile(schema)
-            else:
+            if "const" in schema or "enum" in schema:
+                literals.append((name, self.compile(schema)))
+                other[name] = None
+            elif kinds is not None and schema.keys() == {"type"} and (self._exact or not _whole_only(kinds)):
                 plain[name] = kinds
+            else:
+                other[name] = self.compile(schema)
 
         def fits(value: Any) -> bool:
             if type(value) is not dict:
                 return not only_object
+            # What tells the alternatives of a union apart comes first: deep values are then looked at once.
+            for name in required:
+                if name not in value:
+                    return False
+            for name, check in literals:
+                if name in value and not check(value[name]):
+                    return False
             for name, member in value.items():
                 kinds = plain.get(name)
                 if kinds is not None:
                     if type(member) not in kinds:
                         return False
-                elif (check := other.get(name, extra)) is not None and not check(member):
-                    return False
-            for name in required:  # noqa: SIM110 - a generator would double the cost
-                if name not in value:
+                elif (inner := other.get(name, extra)) is not None and not inner(member):
                     return False
             return True
 
         return fits
+
+
+def _whole_only(kinds: frozenset[type]) -> bool:
+    return int in kinds and float not in kinds
 
 
 def _all(tests: list[Fit]) -> Fit:
@@ -152,18 +164,16 @@ def _any(tests: list[Fit]) -> Fit:
     return lambda value: any(test(value) for test in tests)
 
 
-def _enum(members: list[Any]) -> Fit:
+def _enum(members: list[Any], exact: bool) -> Fit:
     # NaN is not even equal to itself.
     if not all(type(member) in _SCALARS and member == member for member in members):
         raise _UnsupportedError
+    if exact:
+        same_type = frozenset((type(member), member) for member in members)
+        return lambda value: type(value) in _SCALARS and (type(value), value) in same_type
     # JSON keeps true and 1 apart, Python's == does not.
     allowed = frozenset((type(member) is bool, member) for member in members)
-
-    def fits(value: Any) -> bool:
-        kind = type(value)
-        return kind in _SCALARS and (kind is bool, value) in allowed
-
-    return fits
+    return lambda value: type(value) in _SCALARS and (type(value) is bool, value) in allowed
 
 
 def _bounds(node: Node) -> Iterable[Fit]:

@@ -7,7 +7,6 @@ than plain types, and to say what is wrong.
 from __future__ import annotations
 
 import json
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from ._schema_check import SchemaCheck
 
 _CACHED_VALIDATORS: Final = 512
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class InvalidArguments(Exception):  # noqa: N818 - it names what the arguments are
@@ -102,20 +100,12 @@ _validators: OrderedDict[int, tuple[Any, ArgumentsValidator]] = OrderedDict()
 
 def validator_for(schema: Mapping[str, Any]) -> ArgumentsValidator:
     """Return the validator of a schema object, made on first use; the most recently used ones are kept."""
-    place = id(schema)
-    entry = _validators.get(place)
-    # The entry holds its schema, so a living entry under this id is always that of this very object.
-    if entry is not None:
-        try:
-            _validators.move_to_end(place)
-        except KeyError:
-            _validators[place] = entry
-        return entry[1]
-    validator = ArgumentsValidator(schema)
-    _validators[place] = (schema, validator)
-    while len(_validators) > _CACHED_VALIDATORS:
+    # An entry holds its schema, so one that is found under an id is always that of this very object.
+    entry = _validators.pop(id(schema), None) or (schema, ArgumentsValidator(schema))
+    _validators[id(schema)] = entry
+    if len(_validators) > _CACHED_VALIDATORS:
         _validators.popitem(last=False)
-    return validator
+    return entry[1]
 
 
 def format_errors(tool_name: str, errors: list[tuple[str, str]], received: Any) -> str:
@@ -134,4 +124,4 @@ def _pretty(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, indent=2, default=repr)
     except (ValueError, TypeError, RecursionError) as error:
         return f"(they cannot be shown as JSON: {error})"
-    return _SURROGATE.sub(lambda match: rf"\u{ord(match[0]):04x}", text)
+    return text.encode(errors="backslashreplace").decode()
