@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias
 
 from .context import AbortController, AgentContext, RunActions, RunContext
 from .events import (
@@ -62,11 +62,11 @@ class AgentState:
 
     __slots__ = (
         "_messages",
-        "_open",
         "_tools",
         "error_message",
         "is_streaming",
         "model",
+        "open",
         "pending_tool_calls",
         "system_prompt",
         "thinking_level",
@@ -88,7 +88,7 @@ class AgentState:
         self.is_streaming = False
         self.pending_tool_calls: frozenset[str] = frozenset()
         self.error_message: str | None = None
-        self._open: MessageStartEvent | MessageUpdateEvent | None = None
+        self.open: MessageStartEvent | MessageUpdateEvent | None = None
 
     @property
     def messages(self) -> list[AgentMessage]:
@@ -111,40 +111,24 @@ class AgentState:
     @property
     def streaming_message(self) -> AgentMessage | None:
         """The message between its start and its end, of whatever role."""
-        return None if self._open is None else self._open.message
-
-    def reduce(self, event: AgentEvent) -> None:
-        """Take an event in, before subscribers see it."""
-        match event:
-            case MessageUpdateEvent() | MessageStartEvent():
-                self._open = event
-            case MessageEndEvent(message=message):
-                self._open = None
-                self._messages.append(message)
-            case ToolExecutionStartEvent(tool_call_id=call):
-                self.pending_tool_calls |= {call}
-            case ToolExecutionEndEvent(tool_call_id=call):
-                self.pending_tool_calls -= {call}
-            case TurnEndEvent(message=message):
-                self.error_message = message.error_message or self.error_message
-            case AgentEndEvent():
-                self._open = None
+        return None if self.open is None else self.open.message
 
     def begin(self) -> None:
         """Mark a run as started."""
-        self.is_streaming, self.error_message, self._open = True, None, None
+        self.is_streaming, self.error_message, self.open = True, None, None
 
     def settle(self) -> None:
         """Mark the agent as idle."""
-        self.is_streaming, self.pending_tool_calls, self._open = False, frozenset(), None
+        self.is_streaming, self.pending_tool_calls, self.open = False, frozenset(), None
 
 
 class ActiveRun:
     """The run an agent is in: its signal, its context for the hooks, and what it has produced."""
 
-    __slots__ = ("_aborted_before_failure", "closing", "controller", "ctx", "produced", "started", "task")
+    __slots__ = ("_aborted_before_failure", "closing", "controller", "ctx", "produced", "started", "state", "task")
 
     def __init__(self, state: AgentState, actions: RunActions) -> None:
+        self.state = state
         self.controller = AbortController()
         self.ctx = RunContext(
             signal=self.controller.signal,
@@ -172,13 +156,35 @@ class ActiveRun:
         self.controller.abort()
 
     def reduce(self, event: AgentEvent) -> None:
-        """Keep what the run produces, and where it is."""
-        if isinstance(event, MessageEndEvent):
-            self.produced.append(event.message)
-        elif isinstance(event, AgentStartEvent):
-            self.started = True
-        elif isinstance(event, AgentEndEvent):
-            self.closing = True
+        """Take an event in, before subscribers see it: what the agent is now, and what the run has produced."""
+        reduce = _REDUCERS.get(type(event))
+        if reduce is not None:
+            reduce(self, event)
+
+    def _message_start(self, event: MessageStartEvent) -> None:
+        self.state.open = event
+
+    def _message_end(self, event: MessageEndEvent) -> None:
+        self.state.open = None
+        self.state.messages.append(event.message)
+        self.produced.append(event.message)
+
+    def _tool_start(self, event: ToolExecutionStartEvent) -> None:
+        self.state.pending_tool_calls |= {event.tool_call_id}
+
+    def _tool_end(self, event: ToolExecutionEndEvent) -> None:
+        self.state.pending_tool_calls -= {event.tool_call_id}
+
+    def _turn_end(self, event: TurnEndEvent) -> None:
+        if event.message.error_message:
+            self.state.error_message = event.message.error_message
+
+    def _agent_start(self, event: AgentStartEvent) -> None:
+        self.started = True
+
+    def _agent_end(self, event: AgentEndEvent) -> None:
+        self.closing = True
+        self.state.open = None
 
     async def wait(self, patience: float | None) -> list[AgentMessage]:
         """Wait for the run and return its messages.
@@ -206,3 +212,14 @@ class ActiveRun:
         if not self.task.cancelled():
             self.task.exception()
         raise cancelled
+
+
+_REDUCERS: Mapping[type[AgentEvent], Callable[[ActiveRun, Any], None]] = {
+    AgentStartEvent: ActiveRun._agent_start,
+    AgentEndEvent: ActiveRun._agent_end,
+    TurnEndEvent: ActiveRun._turn_end,
+    MessageStartEvent: ActiveRun._message_start,
+    MessageEndEvent: ActiveRun._message_end,
+    ToolExecutionStartEvent: ActiveRun._tool_start,
+    ToolExecutionEndEvent: ActiveRun._tool_end,
+}

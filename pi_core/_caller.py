@@ -64,9 +64,7 @@ class HookCaller:
         self._generation = manager.generation if manager is not None else 0
 
     @classmethod
-    def over(
-        cls, *plugins: object, callables: Mapping[str, Callable[..., Any]] | None = None
-    ) -> Self:
+    def over(cls, *plugins: object, callables: Mapping[str, Callable[..., Any]] | None = None) -> Self:
         """Return a facade over plugin objects, the first called first.
 
         :raises PluginLoadError: a plugin cannot be registered.
@@ -93,6 +91,10 @@ class HookCaller:
     def has(self, name: str) -> bool:
         """Whether anybody implements or wraps a hook."""
         return self._plan(name) is not None
+
+    def implemented(self) -> frozenset[str]:
+        """The names of the hooks that somebody implements or wraps."""
+        return frozenset(name for name in self._specs if self._plan(name) is not None)
 
     def implementations(self, name: str) -> list[tuple[Owner, Callable[..., Any], bool]]:
         """Who implements a hook, in call order: owner, function, and whether it is a wrapper (those come first)."""

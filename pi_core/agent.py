@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 from ._agent_state import ActiveRun, AgentState, MessageQueue, QueueMode
 from ._registry import Registry, collect_contributions
-from .batch import ToolExecution
+from ._run import ToolExecution
 from .context import AbortSignal, AgentContext, RunActions, as_messages
 from .errors import AgentBusyError, ConfigError, ContinueError, HookError, PluginFailure, error_text
-from .events import AgentEndEvent, AgentEvent, MessageEndEvent, MessageStartEvent, TurnEndEvent
+from .events import AgentEndEvent, AgentEvent, MessageEndEvent, MessageStartEvent, MessageUpdateEvent, TurnEndEvent
 from .hooks import Hooks
 from .loop import AgentLoopConfig, observed, run_agent_loop, run_agent_loop_continue
 from .messages import AgentMessage, AssistantMessage, ImageContent, TextContent, ThinkingLevel, user_message
@@ -202,12 +202,14 @@ class Agent(RunActions):
         run = self._run
         if run is None:
             raise RuntimeError("an event outside a run")
-        self.state.reduce(event)
-        run.reduce(event)
+        if type(event) is MessageUpdateEvent:
+            self.state.open = event
+        else:
+            run.reduce(event)
         signal = run.controller.signal
         for position, subscriber in enumerate(self._subscribers):
             answer = subscriber(event, signal)
-            if answer is not None and inspect.isawaitable(answer):
+            if answer is not None:
                 return self._announce_rest(event, signal, position, answer)
         return None
 

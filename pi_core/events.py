@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from .messages import AgentMessage, AssistantMessage, ToolCallContent, ToolResultMessage
 
 if TYPE_CHECKING:
-    from .streams import MessageAssembler
+    from .streams import Frame
     from .tools import ToolResult
 
 
@@ -21,29 +21,42 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class StartEvent:
-    """The response has begun. ``partial`` is the message so far, usually without content."""
+    """The response has begun. ``message`` is given by hand; an assembler gives its ``frame`` instead."""
 
     type: ClassVar[Literal["start"]] = "start"
-    partial: AssistantMessage
+    message: AssistantMessage | None = None
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def partial(self) -> AssistantMessage:
+        """The message so far, usually without content.
+
+        :raises ValueError: the event has neither a message nor a frame.
+        """
+        if self.message is not None:
+            return self.message
+        if self.frame is None:
+            raise ValueError("start event without a message: give it one, or make it with MessageAssembler.start()")
+        return self.frame[0].view(self.frame[1], -1, 0)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, without the partial message."""
         return {"type": self.type}
 
 
-@dataclass(slots=True)
 class UpdateEvent:
     """Base of the nine events between start and end: something about the block at ``content_index`` changed.
 
-    ``source``, ``version`` and ``length`` are set by the assembler that made or applied the event; with them the
-    message *as of this event* can be built when somebody reads it, and costs nothing when nobody does.
+    ``frame`` and ``length`` are set by the assembler that made or applied the event; with them the message *as of this
+    event* can be built when somebody reads it, and costs nothing when nobody does. They are the last fields of each
+    event, so that the events of a response are made without naming them.
     """
 
+    __slots__ = ()
     type: ClassVar[str]
     content_index: int
-    source: MessageAssembler | None = field(default=None, kw_only=True, repr=False, compare=False)
-    version: int = field(default=0, kw_only=True, repr=False, compare=False)
-    length: int = field(default=0, kw_only=True, repr=False, compare=False)
+    frame: Frame | None
+    length: int
 
     @property
     def partial(self) -> AssistantMessage:
@@ -51,9 +64,9 @@ class UpdateEvent:
 
         :raises ValueError: the event was made by hand and not yet applied to an assembler.
         """
-        if self.source is None:
-            raise ValueError(f"{self.type} event without a source: apply it to a MessageAssembler first")
-        return self.source.view(self.version, self.content_index, self.length)
+        if self.frame is None:
+            raise ValueError(f"{self.type} event without a frame: apply it to a MessageAssembler first")
+        return self.frame[0].view(self.frame[1], self.content_index, self.length)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, without the partial message."""
@@ -70,7 +83,10 @@ class TextStartEvent(UpdateEvent):
     """A text block begins; ``text`` is what it already holds."""
 
     type: ClassVar[Literal["text_start"]] = "text_start"
+    content_index: int
     text: str = ""
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -78,7 +94,10 @@ class TextDeltaEvent(UpdateEvent):
     """More text of a block."""
 
     type: ClassVar[Literal["text_delta"]] = "text_delta"
+    content_index: int
     delta: str = ""
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -86,8 +105,11 @@ class TextEndEvent(UpdateEvent):
     """A text block is complete. ``content`` is authoritative."""
 
     type: ClassVar[Literal["text_end"]] = "text_end"
+    content_index: int
     content: str = ""
     signature: str | None = None
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -95,9 +117,12 @@ class ThinkingStartEvent(UpdateEvent):
     """A thinking block begins; a redacted one is complete at once."""
 
     type: ClassVar[Literal["thinking_start"]] = "thinking_start"
+    content_index: int
     thinking: str = ""
     signature: str | None = None
     redacted: bool | None = None
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -105,7 +130,10 @@ class ThinkingDeltaEvent(UpdateEvent):
     """More thinking of a block."""
 
     type: ClassVar[Literal["thinking_delta"]] = "thinking_delta"
+    content_index: int
     delta: str = ""
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -113,8 +141,11 @@ class ThinkingEndEvent(UpdateEvent):
     """A thinking block is complete. ``content`` is authoritative."""
 
     type: ClassVar[Literal["thinking_end"]] = "thinking_end"
+    content_index: int
     content: str = ""
     signature: str | None = None
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -122,8 +153,11 @@ class ToolCallStartEvent(UpdateEvent):
     """A tool call begins; id and name may be empty until they arrive."""
 
     type: ClassVar[Literal["toolcall_start"]] = "toolcall_start"
+    content_index: int
     id: str = ""
     name: str = ""
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -131,7 +165,10 @@ class ToolCallDeltaEvent(UpdateEvent):
     """More of the JSON text of a tool call's arguments."""
 
     type: ClassVar[Literal["toolcall_delta"]] = "toolcall_delta"
+    content_index: int
     delta: str = ""
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -139,7 +176,10 @@ class ToolCallEndEvent(UpdateEvent):
     """A tool call is complete, with its final arguments."""
 
     type: ClassVar[Literal["toolcall_end"]] = "toolcall_end"
+    content_index: int
     tool_call: ToolCallContent
+    frame: Frame | None = field(default=None, repr=False, compare=False)
+    length: int = field(default=0, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, without the partial message."""
@@ -230,10 +270,18 @@ class TurnEndEvent:
 
 @dataclass(slots=True)
 class MessageStartEvent:
-    """A message enters the run; an assistant message is still partial."""
+    """A message enters the run; an assistant message is still partial.
+
+    :param given: the message, or the start of a response.
+    """
 
     type: ClassVar[Literal["message_start"]] = "message_start"
-    message: AgentMessage
+    given: AgentMessage | StartEvent
+
+    @property
+    def message(self) -> AgentMessage:
+        """The message; that of a response is built when it is read."""
+        return self.given.partial if isinstance(self.given, StartEvent) else self.given
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -13,7 +13,8 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequen
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from .batch import Batch, Emit, Run, ToolExecution, run_tool_batch
+from ._run import Emit, Run, ToolExecution
+from .batch import Batch, run_tool_batch
 from .context import AbortSignal, AgentContext, ListView, RunContext, Turn, as_messages
 from .errors import ConfigError, ContinueError
 from .events import (
@@ -31,8 +32,22 @@ from .events import (
     UpdateEvent,
 )
 from .hooks import NO_HOOKS, Hooks
-from .messages import LLM_ROLES, AgentMessage, AssistantMessage, CustomMessage, Message, ThinkingLevel
-from .providers import Context, Model, ProviderResponse, StreamFunction, StreamOptions, get_default_stream
+from .messages import (
+    LLM_ROLES,
+    AgentMessage,
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    ThinkingLevel,
+)
+from .providers import (
+    Context,
+    Model,
+    ProviderResponse,
+    StreamFunction,
+    StreamOptions,
+    get_default_stream,
+)
 from .streams import EventStream, MessageAssembler
 
 log = logging.getLogger("pi")
@@ -171,6 +186,7 @@ def _start(context: AgentContext, config: AgentLoopConfig, emit: Emit, signal: A
     return Run(
         context=context,
         hooks=config.hooks,
+        hooked=config.hooks.implemented(),
         ctx=ctx,
         emit=observed(config.hooks, ctx, emit),
         signal=signal,
@@ -216,7 +232,7 @@ async def _loop(run: Run, config: AgentLoopConfig) -> list[AgentMessage]:
             more = not batch.terminate
             await run.say(TurnEndEvent(response, batch.results))
             last = Turn(response, batch.results, run.context, run.new_messages)
-            if hooks.has("should_stop_after_turn") and await hooks.should_stop_after_turn(last.copy(), ctx):
+            if "should_stop_after_turn" in run.hooked and await hooks.should_stop_after_turn(last.copy(), ctx):
                 return await _end(run)
             pending = await _poll(run, config.steering, "steering_messages")
         pending = await _poll(run, config.follow_up, "follow_up_messages")
@@ -234,7 +250,7 @@ async def _between_turns(
 ) -> list[AgentMessage]:
     """Let the next turn be prepared and return the messages it starts with."""
     prepared: list[AgentMessage] = []
-    if run.hooks.has("prepare_next_turn") and not run.aborted:
+    if "prepare_next_turn" in run.hooked and not run.aborted:
         update = await run.hooks.prepare_next_turn(last.copy(), run.ctx)
         if update is not None:
             prepared = list(update.messages or ())
@@ -255,11 +271,13 @@ async def _poll(run: Run, queue: Poll | None, hook: str) -> list[AgentMessage]:
     """
     if run.aborted:
         return []
-    offered = await getattr(run.hooks, hook)(run.ctx) if run.hooks.has(hook) else []
+    offered = await getattr(run.hooks, hook)(run.ctx) if hook in run.hooked else []
     if queue is None:
         return cast("list[AgentMessage]", offered)
-    taken = queue()
-    return as_messages(await taken if inspect.isawaitable(taken) else cast("Any", taken)) + offered
+    taken: Any = queue()
+    if not taken:
+        return offered
+    return as_messages(await taken if inspect.isawaitable(taken) else taken) + offered
 
 
 class _Requests:
@@ -270,7 +288,7 @@ class _Requests:
     def __init__(self, run: Run, config: AgentLoopConfig) -> None:
         self._run = run
         self._stream = config.stream or get_default_stream()
-        if self._stream is None and not run.hooks.has("stream"):
+        if self._stream is None and "stream" not in run.hooked:
             raise _no_stream(config.model)
         self._options = _with_provider_hooks(config.options, run)
         self._source: list[AgentMessage] | None = None
@@ -284,21 +302,19 @@ class _Requests:
         if run.aborted:
             return await self._not_made()
         messages = await self._messages()
-        key = await hooks.get_api_key(ctx.model.provider, ctx) if hooks.has("get_api_key") else None
+        key = await hooks.get_api_key(ctx.model.provider, ctx) if "get_api_key" in run.hooked else None
         if run.aborted:
             return await self._not_made()
         level = ctx.thinking_level
-        options = self._options.replace(
-            signal=run.signal,
-            api_key=key or self._options.api_key,
-            reasoning=None if level == "off" else level,
-        )
+        options = self._options
+        if key or level != "off":
+            options = options.replace(api_key=key or options.api_key, reasoning=None if level == "off" else level)
         context = Context(run.context.system_prompt, messages, tuple(run.context.tools))
-        if hooks.has("stream"):
+        if "stream" in run.hooked:
             stream = await hooks.stream(ctx.model, context, options, ctx, self._core)
         else:
             made = self._core(ctx.model, context, options)
-            stream = cast("AsyncIterable[StreamEvent]", await made if inspect.isawaitable(made) else made)
+            stream = made if hasattr(made, "__aiter__") else await made
         return await self._consume(stream)
 
     def _core(self, model: Model, context: Context, options: StreamOptions) -> Any:
@@ -308,10 +324,10 @@ class _Requests:
 
     async def _messages(self) -> Sequence[Message]:
         run, hooks, ctx = self._run, self._run.hooks, self._run.ctx
-        if not hooks.has("transform_context") and not hooks.has("convert_to_llm"):
+        if "transform_context" not in run.hooked and "convert_to_llm" not in run.hooked:
             return self._convert_new(run.context.messages)
         messages = list(run.context.messages)
-        if hooks.has("transform_context"):
+        if "transform_context" in run.hooked:
             messages = await hooks.transform_context(messages, ctx)
         converted = await hooks.convert_to_llm(messages, ctx)
         return convert_to_llm(messages) if converted is None else converted
@@ -346,18 +362,18 @@ class _Requests:
                 if isinstance(event, UpdateEvent):
                     if started is None:
                         continue
-                    if event.source is None:
+                    if event.frame is None:
                         assembler = assembler or self._assembler(started)
                         assembler.apply(event)
                     else:
-                        assembler = event.source
+                        assembler = event.frame[0]
                     pending = emit(MessageUpdateEvent(event))
                     if pending is not None:
                         await pending
                 elif isinstance(event, StartEvent):
                     if started is None:
                         started = event
-                        await run.say(MessageStartEvent(event.partial))
+                        await run.say(MessageStartEvent(event))
                 elif isinstance(event, DoneEvent | ErrorEvent):
                     final = event.message
                     break
@@ -418,10 +434,10 @@ def convert_to_llm(messages: Iterable[AgentMessage]) -> list[Message]:
 
 
 def _with_provider_hooks(options: StreamOptions, run: Run) -> StreamOptions:
-    """Put the provider hooks of the run behind the callbacks of the options."""
+    """The options of a run's requests, with its signal, and its provider hooks behind their callbacks."""
     hooks, ctx = run.hooks, run.ctx
-    changes: dict[str, Any] = {}
-    if hooks.has("provider_payload"):
+    changes: dict[str, Any] = {"signal": run.signal, "reasoning": None}
+    if "provider_payload" in run.hooked:
 
         async def on_payload(payload: Any, model: Model) -> Any:
             if options.on_payload is not None:
@@ -431,7 +447,7 @@ def _with_provider_hooks(options: StreamOptions, run: Run) -> StreamOptions:
             return await hooks.provider_payload(payload, model, ctx)
 
         changes["on_payload"] = on_payload
-    if hooks.has("provider_headers"):
+    if "provider_headers" in run.hooked:
 
         async def transform_headers(headers: Any) -> Any:
             if options.transform_headers is not None:
@@ -440,7 +456,7 @@ def _with_provider_hooks(options: StreamOptions, run: Run) -> StreamOptions:
             return await hooks.provider_headers(dict(headers), ctx.model, ctx)
 
         changes["transform_headers"] = transform_headers
-    if hooks.has("provider_response"):
+    if "provider_response" in run.hooked:
 
         async def on_response(response: ProviderResponse, model: Model) -> None:
             if options.on_response is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 from pydantic.alias_generators import to_camel
@@ -103,14 +103,9 @@ class OpaqueContent(WireModel):
         return value
 
 
-UserContent: TypeAlias = Annotated[
-    Annotated[TextContent | ImageContent, Field(discriminator="type")] | OpaqueContent,
-    Field(union_mode="left_to_right"),
-]
-AssistantContent: TypeAlias = Annotated[
-    Annotated[TextContent | ThinkingContent | ToolCallContent, Field(discriminator="type")] | OpaqueContent,
-    Field(union_mode="left_to_right"),
-]
+# Plain unions: pydantic finds the type of a block that is one already several times faster than by its tag.
+UserContent: TypeAlias = TextContent | ImageContent | OpaqueContent
+AssistantContent: TypeAlias = TextContent | ToolCallContent | ThinkingContent | OpaqueContent
 
 
 class Cost(WireModel):

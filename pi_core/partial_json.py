@@ -55,7 +55,7 @@ class ArgumentsParser:
     def __init__(self) -> None:
         self._deltas: list[str] = []
         self._starts = [0]
-        self._reader = _Reader()
+        self._reader: _Reader | None = None
         self._position = 0
 
     def feed(self, delta: str) -> None:
@@ -104,6 +104,8 @@ class ArgumentsParser:
             reader = _Reader()
             reader.read(self._between(0, length))
             return reader.value(exact=True)
+        if self._reader is None:
+            self._reader = _Reader()
         if length > self._position:
             self._reader.read(self._between(self._position, length))
             self._position = length

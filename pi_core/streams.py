@@ -13,7 +13,8 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from io import StringIO
-from typing import Any, Generic, TypeVar, cast
+from operator import itemgetter
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from .events import (
     DoneEvent,
@@ -44,6 +45,8 @@ from .partial_json import ArgumentsParser
 
 T = TypeVar("T")
 R = TypeVar("R")
+Frame: TypeAlias = "tuple[MessageAssembler, int]"
+"""An assembler at a version: between two versions a block has only grown."""
 
 
 class EventStream(Generic[T, R]):
@@ -187,39 +190,37 @@ class AssistantStream(EventStream[StreamEvent, AssistantMessage]):
 
 
 class _Block:
-    """One block in the making: its growing text, and its past states as (version, length, fields).
+    """One block in the making: its growing text, and its past states as (version, length, fields)."""
 
-    ``previous`` is the block that was at the same index before, for events from before this one was opened.
-    """
+    __slots__ = ("arguments", "feed", "kind", "length", "previous", "states", "text")
 
-    __slots__ = ("kind", "length", "parser", "previous", "states", "text", "versions")
-
-    def __init__(self, kind: str, version: int, fields: dict[str, Any], previous: _Block | None) -> None:
+    def __init__(self, kind: str, version: int, fields: dict[str, Any], previous: _Block | None, text: str) -> None:
         self.kind = kind
         self.previous = previous
-        self.text = StringIO()
-        self.parser = ArgumentsParser() if kind == "toolcall" else None
-        self.length = 0
-        self.versions: list[int] = []
-        self.states: list[tuple[int, dict[str, Any]]] = []
-        self.set(version, fields)
+        self.length = len(text)
+        self.states = [(version, self.length, fields)]
+        if kind == "toolcall":
+            self.arguments = ArgumentsParser()
+            self.feed = self.arguments.feed
+        else:
+            self.text = StringIO()
+            self.text.write(text)
 
     def set(self, version: int, fields: dict[str, Any]) -> None:
-        self.versions.append(version)
-        self.states.append((self.length, fields))
+        self.states.append((version, self.length, fields))
 
     @property
     def fields(self) -> dict[str, Any]:
-        return self.states[-1][1]
+        return self.states[-1][2]
 
     def view(self, version: int, length: int | None) -> AssistantContent | None:
         """The block as of a version, ``length`` characters long if it grew just then; ``None`` if it was not there."""
         block: _Block | None = self
-        while block is not None and block.versions[0] > version:
+        while block is not None and block.states[0][0] > version:
             block = block.previous
         if block is None:
             return None
-        past, fields = block.states[bisect_right(block.versions, version) - 1]
+        _, past, fields = block.states[bisect_right(block.states, version, key=itemgetter(0)) - 1]
         return block.build(past if length is None else length, fields)
 
     def build(self, length: int, fields: dict[str, Any]) -> AssistantContent:
@@ -234,8 +235,7 @@ class _Block:
             )
         if final is not None:
             return cast("ToolCallContent", final)
-        assert self.parser is not None
-        return ToolCallContent(id=fields["id"], name=fields["name"], arguments=self.parser.value_at(length))
+        return ToolCallContent(id=fields["id"], name=fields["name"], arguments=self.arguments.value_at(length))
 
 
 class MessageAssembler:
@@ -257,7 +257,7 @@ class MessageAssembler:
         self._extra_versions = [0]
         self._blocks: dict[int, _Block] = {}
         self._order: list[int] = []
-        self._version = 0
+        self._frame: Frame = (self, 0)
         self._active = -1
         self._cached: tuple[int, int, int, AssistantMessage] | None = None
 
@@ -270,17 +270,17 @@ class MessageAssembler:
 
     def update(self, **fields: Any) -> None:
         """Set message fields known before the end (``response_id``, ``usage`` ...), seen by later events."""
-        self._version += 1
         self._extras.append({**self._extras[-1], **fields})
-        self._extra_versions.append(self._version)
+        self._extra_versions.append(self._next_version())
 
     def start(self) -> StartEvent:
         """Begin the response."""
-        return StartEvent(self.message("pending"))
+        return StartEvent(self.message("pending") if self._order else None, self._frame)
 
     def text_start(self, index: int, text: str = "") -> TextStartEvent:
         """Open a text block, which may already hold text."""
-        return cast("TextStartEvent", self.apply(TextStartEvent(index, text)))
+        self._open(index, "text", {}, text)
+        return TextStartEvent(index, text, self._frame, len(text))
 
     def text_delta(self, index: int, delta: str) -> TextDeltaEvent:
         """Add text to a block."""
@@ -289,33 +289,38 @@ class MessageAssembler:
             self._activate(index)
         block.text.write(delta)
         block.length = length = block.length + len(delta)
-        return TextDeltaEvent(index, delta, source=self, version=self._version, length=length)
+        return TextDeltaEvent(index, delta, self._frame, length)
 
     def text_end(self, index: int, content: str | None = None, signature: str | None = None) -> TextEndEvent:
-        """Close a text block; ``content`` replaces what the deltas gave."""
-        content = self._blocks[index].text.getvalue() if content is None else content
-        return cast("TextEndEvent", self.apply(TextEndEvent(index, content, signature)))
+        """Close a text block; ``content`` replaces what the deltas gave, ``None`` as signature keeps it."""
+        block = self._end_text(index, content, signature)
+        return TextEndEvent(index, block.fields["final"], signature, self._frame, block.length)
 
     def thinking_start(
         self, index: int, thinking: str = "", signature: str | None = None, redacted: bool | None = None
     ) -> ThinkingStartEvent:
         """Open a thinking block."""
-        return cast("ThinkingStartEvent", self.apply(ThinkingStartEvent(index, thinking, signature, redacted)))
+        self._open(index, "thinking", {"signature": signature, "redacted": redacted}, thinking)
+        return ThinkingStartEvent(index, thinking, signature, redacted, self._frame, len(thinking))
 
     def thinking_delta(self, index: int, delta: str) -> ThinkingDeltaEvent:
         """Add thinking to a block."""
-        event = ThinkingDeltaEvent(index, delta)
-        self._grow(event, "thinking", delta)
-        return event
+        block = self._blocks[index]
+        if index != self._active:
+            self._activate(index)
+        block.text.write(delta)
+        block.length = length = block.length + len(delta)
+        return ThinkingDeltaEvent(index, delta, self._frame, length)
 
     def thinking_end(self, index: int, content: str | None = None, signature: str | None = None) -> ThinkingEndEvent:
         """Close a thinking block; ``content`` replaces what the deltas gave, ``None`` as signature keeps it."""
-        content = self._blocks[index].text.getvalue() if content is None else content
-        return cast("ThinkingEndEvent", self.apply(ThinkingEndEvent(index, content, signature)))
+        block = self._end_text(index, content, signature)
+        return ThinkingEndEvent(index, block.fields["final"], signature, self._frame, block.length)
 
     def toolcall_start(self, index: int, id: str = "", name: str = "") -> ToolCallStartEvent:  # noqa: A002
         """Open a tool call."""
-        return cast("ToolCallStartEvent", self.apply(ToolCallStartEvent(index, id, name)))
+        self._open(index, "toolcall", {"id": id, "name": name}, "")
+        return ToolCallStartEvent(index, id, name, self._frame, 0)
 
     def toolcall_name(self, index: int, id: str, name: str) -> None:  # noqa: A002
         """Set id and name of an open call that came without them."""
@@ -323,18 +328,22 @@ class MessageAssembler:
 
     def toolcall_delta(self, index: int, delta: str) -> ToolCallDeltaEvent:
         """Add to the JSON text of a call's arguments."""
-        event = ToolCallDeltaEvent(index, delta)
-        self._grow(event, "toolcall", delta)
-        return event
+        block = self._blocks[index]
+        if index != self._active:
+            self._activate(index)
+        block.feed(delta)
+        block.length = length = block.length + len(delta)
+        return ToolCallDeltaEvent(index, delta, self._frame, length)
 
     def toolcall_end(self, index: int, **fields: Any) -> ToolCallEndEvent:
         """Close a call: its arguments are the final parse of the text unless ``fields`` has them."""
         block = self._blocks[index]
-        assert block.parser is not None
         if "arguments" not in fields:
-            fields["arguments"], fields["arguments_error"] = block.parser.finish()
-        call = ToolCallContent(**{"id": block.fields["id"], "name": block.fields["name"], **fields})
-        return cast("ToolCallEndEvent", self.apply(ToolCallEndEvent(index, call)))
+            fields["arguments"], fields["arguments_error"] = block.arguments.finish()
+        known = block.fields
+        call = ToolCallContent(**{"id": known["id"], "name": known["name"], **fields})
+        self._end_call(index, call)
+        return ToolCallEndEvent(index, call, self._frame, block.length)
 
     def done(self, reason: StopReason, **fields: Any) -> DoneEvent:
         """End the response; ``fields`` are further fields of the final message."""
@@ -354,14 +363,11 @@ class MessageAssembler:
         index = event.content_index
         match event:
             case TextDeltaEvent(delta=delta):
-                self._grow(event, "text", delta)
-                return event
+                self._grow(self._block(event, "text"), index, delta)
             case ThinkingDeltaEvent(delta=delta):
-                self._grow(event, "thinking", delta)
-                return event
+                self._grow(self._block(event, "thinking"), index, delta)
             case ToolCallDeltaEvent(delta=delta):
-                self._grow(event, "toolcall", delta)
-                return event
+                self._grow(self._block(event, "toolcall"), index, delta)
             case TextStartEvent(text=text):
                 self._open(index, "text", {}, text)
             case ThinkingStartEvent():
@@ -370,15 +376,14 @@ class MessageAssembler:
             case ToolCallStartEvent():
                 self._open(index, "toolcall", {"id": event.id, "name": event.name}, "")
             case TextEndEvent() | ThinkingEndEvent():
-                block = self._block(event, "text" if isinstance(event, TextEndEvent) else "thinking")
-                signature = event.signature if event.signature is not None else block.fields.get("signature")
-                self._change(index, {**block.fields, "final": event.content, "signature": signature})
+                self._block(event, "text" if isinstance(event, TextEndEvent) else "thinking")
+                self._end_text(index, event.content, event.signature)
             case ToolCallEndEvent(tool_call=call):
-                block = self._block(event, "toolcall")
-                self._change(index, {**block.fields, "id": call.id, "name": call.name, "final": call})
+                self._block(event, "toolcall")
+                self._end_call(index, call)
             case _:
                 raise ValueError(f"unknown stream event {event.type!r}")
-        event.source, event.version, event.length = self, self._version, self._blocks[index].length
+        event.frame, event.length = self._frame, self._blocks[index].length
         return event
 
     def begin(self, partial: AssistantMessage) -> None:
@@ -430,43 +435,49 @@ class MessageAssembler:
             raise ValueError(f"{event.type} for content index {event.content_index}, which is {found}")
         return block
 
+    def _next_version(self) -> int:
+        version = self._frame[1] + 1
+        self._frame = (self, version)
+        return version
+
     def _open(self, index: int, kind: str, fields: dict[str, Any], text: str) -> None:
-        self._leave_active(index)
-        self._version += 1
-        block = _Block(kind, self._version, fields, self._blocks.get(index))
-        if index not in self._blocks:
+        version = self._activate(index)
+        known = self._blocks.get(index)
+        if known is None:
             self._order.append(index)
-            self._order.sort()
-        self._blocks[index] = block
-        if text:
-            block.text.write(text)
-            block.length = len(text)
-        self._active = index
+            if len(self._order) > 1:
+                self._order.sort()
+        self._blocks[index] = _Block(kind, version, fields, known, text)
+
+    def _end_text(self, index: int, content: str | None, signature: str | None) -> _Block:
+        block = self._blocks[index]
+        known = block.fields
+        final = block.text.getvalue() if content is None else content
+        self._change(
+            index, {**known, "final": final, "signature": known.get("signature") if signature is None else signature}
+        )
+        return block
+
+    def _end_call(self, index: int, call: ToolCallContent) -> None:
+        self._change(index, {"id": call.id, "name": call.name, "final": call})
 
     def _change(self, index: int, fields: dict[str, Any]) -> None:
-        self._leave_active(index)
-        self._version += 1
-        self._blocks[index].set(self._version, fields)
-        self._active = index
+        self._blocks[index].set(self._activate(index), fields)
 
-    def _activate(self, index: int) -> None:
-        self._leave_active(index)
-        self._version += 1
-        self._active = index
-
-    def _leave_active(self, index: int) -> None:
+    def _activate(self, index: int) -> int:
+        """Begin a version in which the block at this index may grow; the one that could so far keeps its length."""
+        version = self._next_version()
         if self._active not in (-1, index):
             block = self._blocks[self._active]
-            block.set(self._version + 1, block.fields)
+            block.set(version, block.fields)
+        self._active = index
+        return version
 
-    def _grow(self, event: UpdateEvent, kind: str, delta: str) -> None:
-        index = event.content_index
-        block = self._block(event, kind)
+    def _grow(self, block: _Block, index: int, delta: str) -> None:
         if index != self._active:
             self._activate(index)
-        if block.parser is not None:
-            block.parser.feed(delta)
+        if block.kind == "toolcall":
+            block.feed(delta)
         else:
             block.text.write(delta)
-        block.length = length = block.length + len(delta)
-        event.source, event.version, event.length = self, self._version, length
+        block.length += len(delta)

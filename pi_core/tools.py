@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_type
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
-from ._validation import InvalidArguments, format_errors, validator_for
+from ._validation import ArgumentsValidator, InvalidArguments, format_errors, validator_for
 from .errors import ToolArgumentsError
 from .messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, Usage, UserContent
 
@@ -183,6 +183,7 @@ class Tool:
     schema: dict[str, Any] = field(init=False, repr=False)
     model: type[BaseModel] | None = field(init=False, repr=False)
     is_async: bool = field(init=False, repr=False)
+    _validator: ArgumentsValidator | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -227,7 +228,9 @@ class Tool:
         if arguments_error:
             raise ToolArgumentsError(f'Invalid arguments for tool "{self.name}": {arguments_error}', ["root"])
         try:
-            return validator_for(self.schema).validate(arguments)
+            if self._validator is None:
+                self._validator = validator_for(self.schema)
+            return self._validator.validate(arguments)
         except InvalidArguments as error:
             text = format_errors(self.name, error.errors, arguments)
             raise ToolArgumentsError(text, [path for path, _ in error.errors]) from None
