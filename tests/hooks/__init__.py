@@ -1,0 +1,1 @@
+"""One file per hook, each built on the tests of its kind."""
