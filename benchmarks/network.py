@@ -41,7 +41,7 @@ def raw(n: int) -> Work:
         assert len(parts) == n
         assert "".join(parts) == DELTA * n
 
-    return Work(run, check, warm_ups=1, repeat=_REPEAT)
+    return Work(run, check, warm_ups=1, repeat=_REPEAT, close=client.aclose)
 
 
 def provider_plugin() -> Any:

@@ -27,12 +27,14 @@ class Work:
     :param check: raises AssertionError when it was not done as it should.
     :param warm_ups: how often it is done before the clock starts.
     :param repeat: how often it is done on the clock; the medians count.
+    :param close: lets go of what the work holds.
     """
 
     run: Callable[[], Awaitable[object]]
     check: Callable[[], None]
     warm_ups: int = 0
     repeat: int = 1
+    close: Callable[[], Awaitable[object]] | None = None
 
 
 def argument_deltas(n: int) -> list[str]:
@@ -63,6 +65,8 @@ def measure(work: Work, *, memory: bool = False) -> dict[str, float]:
         for _ in range(work.warm_ups):
             await timed()
         times = [await timed() for _ in range(work.repeat)]
+        if work.close is not None:
+            await work.close()
         return {"cpu_s": median(cpu for cpu, _ in times), "wall_s": median(wall for _, wall in times)}
 
     async def traced() -> dict[str, float]:
