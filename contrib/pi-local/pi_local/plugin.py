@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pi_core import Command, ConfigError, hookimpl
@@ -26,7 +26,13 @@ _COMPAT: Final[dict[str, Any]] = {
 
 
 class LocalPlugin:
-    """Serves GGUF files on this machine as the provider ``local``."""
+    """Serves GGUF files on this machine as the provider ``local``.
+
+    :param command: what to start instead of llama.cpp's server.
+    """
+
+    def __init__(self, command: Sequence[str] | None = None) -> None:
+        self._command = command
 
     @hookimpl
     def register_commands(self) -> list[Command]:
@@ -69,7 +75,7 @@ class LocalPlugin:
         """Start or reuse the server of a local model, and send the request there with its key."""
         if model.provider != PROVIDER or model.base_url:
             return await _proceed(proceed)
-        from .server import StartAbortedError, ensure, spec_of
+        from .server import COMMAND, StartAbortedError, ensure, spec_of
         from .store import open_store
 
         store = open_store()
@@ -77,7 +83,7 @@ class LocalPlugin:
         if stored is None:
             raise ConfigError(_unknown(model.id, [found.name for found in store.models()]))
         try:
-            state = await ensure(spec_of(stored, store), signal=options.signal)
+            state = await ensure(spec_of(stored, store), signal=options.signal, command=self._command or COMMAND)
         except StartAbortedError:
             return await _proceed(proceed)  # the provider turns the aborted signal into an aborted message
         served = model.model_copy(update={"base_url": state.base_url})

@@ -30,7 +30,9 @@ MAX_TOKENS: Final = 1024
 LOST_RACE: Final = 75
 """Exit code of a server that found another one of the same model alive."""
 
-_COMMAND: Final = (sys.executable, "-P", "-m", "pi_local._serve")
+COMMAND: Final = (sys.executable, "-P", "-m", "pi_local._serve")
+"""Starts llama.cpp's server. Another command has to keep to the files of :mod:`pi_local.state`."""
+
 _PASSIVE: Final = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 _START_SECONDS: Final = 300.0
 _STOP_SECONDS: Final = 10.0
@@ -73,7 +75,7 @@ def check_file(model: StoredModel) -> None:
 
 
 async def ensure(
-    spec: ServerSpec, *, signal: AbortSignal | None = None, command: Sequence[str] = _COMMAND
+    spec: ServerSpec, *, signal: AbortSignal | None = None, command: Sequence[str] = COMMAND
 ) -> ServerState:
     """Return the running server of a model, started if need be. Concurrent calls of any process get the same one.
 
