@@ -1,0 +1,365 @@
+"""The request of the chat completions API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from pi_core import (
+    AssistantMessage,
+    Context,
+    ImageContent,
+    Message,
+    Model,
+    StreamOptions,
+    TextContent,
+    ThinkingContent,
+    ThinkingLevel,
+    Tool,
+    ToolCallContent,
+    ToolResultMessage,
+)
+
+from ._completions_compat import Compat
+from ._completions_decode import THINKING_FIELDS
+from ._completions_thinking import thinking_fields
+from ._headers import environment
+from ._history import HistoryRules, has_tool_traffic, prepare_history
+from ._strict_schema import strict_parameters
+from ._text import clean, short_hash
+from ._thinking import requested_level
+from ._tokens import cap_output, estimate_context
+
+TOOL_IMAGES: Final = "Attached image(s) from tool result:"
+_SEE_IMAGE: Final = "(see attached image)"
+_NO_OUTPUT: Final = "(no tool output)"
+_RESULTS_READ: Final = "The tool results have been read."
+_ID_LIMIT: Final = 40
+_SESSION_LIMIT: Final = 64
+_AFFINITY_HEADERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "openai": ("session_id", "x-client-request-id", "x-session-affinity"),
+    "openai-nosession": ("x-client-request-id", "x-session-affinity"),
+    "openrouter": ("x-session-id",),
+}
+
+
+def build_payload(model: Model, compat: Compat, context: Context, options: StreamOptions) -> dict[str, Any]:
+    """Return the body of a request.
+
+    :raises ValueError: a tool asks for what the server cannot do.
+    """
+    grammar_tools = grammar_arguments(context.tools, compat)
+    history = prepare_history(context.messages, model, HistoryRules(_legal_id(model), _ID_LIMIT))
+    level = requested_level(model, options.reasoning)
+    max_tokens = _max_tokens(model, context, options)
+    payload: dict[str, Any] = {
+        "model": model.id,
+        "messages": _messages(model, compat, context, history, grammar_tools),
+        "stream": True,
+    }
+    if compat.supports_usage_in_streaming:
+        payload["stream_options"] = {"include_usage": True}
+    if compat.supports_store:
+        payload["store"] = False
+    if max_tokens is not None:
+        payload[compat.max_tokens_field] = max_tokens
+    if options.temperature is not None:
+        payload["temperature"] = options.temperature
+    if context.tools:
+        payload["tools"] = [_tool(tool, compat, grammar_tools) for tool in context.tools]
+        if options.tool_choice is not None:
+            payload["tool_choice"] = _tool_choice(options.tool_choice)
+    elif compat.requires_tools_with_tool_history and has_tool_traffic(history):
+        payload["tools"] = []
+    if compat.zai_tool_stream and context.tools:
+        payload["tool_stream"] = True
+    payload.update(_cache_fields(model, compat, options))
+    payload.update(thinking_fields(model, compat, level, options, max_tokens))
+    payload.update(_routing(compat))
+    if compat.cache_control_format == "anthropic":
+        _mark_cache(payload, compat, options)
+    payload.update(_sampling(model, level, options))
+    return payload
+
+
+def session_headers(compat: Compat, options: StreamOptions) -> dict[str, str | None]:
+    """Return the headers by which a server keeps the requests of a session together."""
+    style = compat.send_session_affinity_headers
+    if not style or not options.session_id or cache_retention(options) == "none":
+        return {}
+    return dict.fromkeys(_AFFINITY_HEADERS.get("openai" if style is True else style, ()), options.session_id)
+
+
+def cache_retention(options: StreamOptions) -> str:
+    """Return how long prompts shall stay cached: ``none``, ``short`` or ``long``."""
+    if options.cache_retention is not None:
+        return options.cache_retention
+    return "long" if environment("PI_CACHE_RETENTION", options) == "long" else "short"
+
+
+def grammar_arguments(tools: Sequence[Tool], compat: Compat) -> dict[str, str]:
+    """Return the tools whose one argument a grammar describes, each with the name of the argument."""
+    found: dict[str, str] = {}
+    for tool in tools if compat.supports_openai_grammar_tools else ():
+        sampling = tool.constrained_sampling
+        if not isinstance(sampling, Mapping) or sampling.get("type") != "grammar" or _grammar(tool) is None:
+            continue
+        properties = tool.schema.get("properties", {})
+        [name, *others] = properties or [""]
+        if others or properties.get(name, {}).get("type") != "string" or name not in tool.schema.get("required", ()):
+            raise ValueError(f'Tool "{tool.name}" has a grammar, so it needs exactly one required string parameter')
+        found[tool.name] = name
+    return found
+
+
+# --- messages -----------------------------------------------------------------------------------------------------
+
+
+def _messages(
+    model: Model, compat: Compat, context: Context, history: Sequence[Message], grammar_tools: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    images: list[dict[str, Any]] = []
+    after_result = False
+    if context.system_prompt:
+        role = "developer" if model.reasoning and compat.supports_developer_role else "system"
+        messages.append({"role": role, "content": clean(context.system_prompt)})
+    for message in history:
+        if isinstance(message, ToolResultMessage):
+            messages.append(_tool_result(message, compat))
+            images += [_image(block) for block in message.content if isinstance(block, ImageContent)]
+            after_result = True
+            continue
+        _flush_images(messages, images, compat)
+        if isinstance(message, AssistantMessage):
+            made = _assistant(message, compat, grammar_tools)
+        else:
+            made = _user(message.content)
+            if made is not None and after_result and compat.requires_assistant_after_tool_result:
+                messages.append({"role": "assistant", "content": _RESULTS_READ})
+        if made is not None:
+            messages.append(made)
+            after_result = False
+    _flush_images(messages, images, compat)
+    return messages
+
+
+def _flush_images(messages: list[dict[str, Any]], images: list[dict[str, Any]], compat: Compat) -> None:
+    """The images of a run of tool results, which only a user message can carry."""
+    if not images:
+        return
+    if compat.requires_assistant_after_tool_result:
+        messages.append({"role": "assistant", "content": _RESULTS_READ})
+    messages.append({"role": "user", "content": [{"type": "text", "text": TOOL_IMAGES}, *images]})
+    images.clear()
+
+
+def _user(content: Any) -> dict[str, Any] | None:
+    if isinstance(content, str):
+        return {"role": "user", "content": clean(content)}
+    parts = []
+    for block in content:
+        if isinstance(block, ImageContent):
+            parts.append(_image(block))
+        elif isinstance(block, TextContent) and block.text:
+            parts.append({"type": "text", "text": clean(block.text)})
+    return {"role": "user", "content": parts} if parts else None
+
+
+def _image(block: ImageContent) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:{block.mime_type};base64,{block.data}"}}
+
+
+def _tool_result(message: ToolResultMessage, compat: Compat) -> dict[str, Any]:
+    texts = [clean(block.text) for block in message.content if isinstance(block, TextContent)]
+    has_image = any(isinstance(block, ImageContent) for block in message.content)
+    content = "\n".join(texts) or (_SEE_IMAGE if has_image else _NO_OUTPUT)
+    result = {"role": "tool", "content": content, "tool_call_id": message.tool_call_id}
+    if compat.requires_tool_result_name:
+        result["name"] = message.tool_name
+    return result
+
+
+def _assistant(message: AssistantMessage, compat: Compat, grammar_tools: Mapping[str, str]) -> dict[str, Any] | None:
+    text = "".join(
+        clean(block.text) for block in message.content if isinstance(block, TextContent) and block.text.strip()
+    )
+    calls = [_call(block, grammar_tools) for block in message.content if isinstance(block, ToolCallContent)]
+    if not text and not calls:
+        return None
+    filler = "" if compat.requires_non_null_assistant_content or compat.requires_assistant_after_tool_result else None
+    made: dict[str, Any] = {"role": "assistant", "content": text or filler}
+    _add_thinking(made, message, compat)
+    if compat.requires_reasoning_content_on_assistant_messages:
+        made.setdefault("reasoning_content", "")
+    if calls:
+        made["tool_calls"] = calls
+    return made
+
+
+def _add_thinking(made: dict[str, Any], message: AssistantMessage, compat: Compat) -> None:
+    """Thinking goes back in the field it came in, which its signature names; OpenRouter's as the details they are."""
+    by_field: dict[str, list[str]] = {}
+    details: list[Any] = []
+    texts: list[str] = []
+    for block in message.content:
+        if not isinstance(block, ThinkingContent):
+            continue
+        signature = block.thinking_signature or ""
+        if block.thinking.strip():
+            texts.append(clean(block.thinking))
+        if signature in THINKING_FIELDS:
+            by_field.setdefault(signature, []).append(clean(block.thinking))
+        elif signature.startswith("["):
+            details += _details(signature)
+    if compat.requires_thinking_as_text:
+        if texts:
+            parts = [{"type": "text", "text": "\n\n".join(texts)}]
+            made["content"] = parts + ([{"type": "text", "text": made["content"]}] if made["content"] else [])
+        return
+    for field, thoughts in by_field.items():
+        made[field] = "\n".join(thoughts)
+    if details:
+        made["reasoning_details"] = details
+
+
+def _details(signature: str) -> list[Any]:
+    try:
+        details = json.loads(signature)
+    except ValueError:
+        return []
+    return details if isinstance(details, list) and all(isinstance(detail, dict) for detail in details) else []
+
+
+def _call(call: ToolCallContent, grammar_tools: Mapping[str, str]) -> dict[str, Any]:
+    if call.name in grammar_tools:
+        text = call.arguments.get(grammar_tools[call.name], "")
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": clean(str(text))}}
+    arguments = clean(json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":")))
+    made: dict[str, Any] = {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
+    if call.thought_signature is not None:
+        made["extra_content"] = {"google": {"thought_signature": call.thought_signature}}
+    return made
+
+
+def _legal_id(model: Model) -> Any:
+    def legal_id(call_id: str) -> str:
+        call, bar, item = call_id.partition("|")
+        if bar:
+            whole = _safe(f"{call}_{item}")
+            return whole if len(whole) <= _ID_LIMIT else f"{_safe(call)[: _ID_LIMIT - 9]}_{short_hash(call_id)[:8]}"
+        return call_id[:_ID_LIMIT] if model.provider == "openai" else call_id
+
+    return legal_id
+
+
+def _safe(call_id: str) -> str:
+    return "".join(char if char.isascii() and (char.isalnum() or char in "_-") else "_" for char in call_id)
+
+
+# --- tools --------------------------------------------------------------------------------------------------------
+
+
+def _tool(tool: Tool, compat: Compat, grammar_tools: Mapping[str, str]) -> dict[str, Any]:
+    if tool.name in grammar_tools:
+        format_ = {"type": "grammar", "grammar": _grammar(tool)}
+        custom = {"name": tool.name, "description": tool.description, "format": format_}
+        return {"type": "custom", "custom": custom}
+    parameters, strict = strict_parameters(tool, supported=compat.supports_strict_mode)
+    function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": parameters}
+    if compat.supports_strict_mode:
+        function["strict"] = strict
+    return {"type": "function", "function": function}
+
+
+def _grammar(tool: Tool) -> dict[str, str] | None:
+    variants = cast("Mapping[str, Any]", tool.constrained_sampling).get("variants", {})
+    for syntax in ("lark", "regex"):
+        definition = variants.get(f"openai_{syntax}")
+        if isinstance(definition, str):
+            return {"syntax": syntax, "definition": definition}
+    return None
+
+
+def _tool_choice(choice: Any) -> Any:
+    if choice == "any":
+        return "required"
+    if isinstance(choice, Mapping) and choice.get("type") == "tool":
+        return {"type": "function", "function": {"name": choice.get("name")}}
+    return choice
+
+
+# --- the other fields ---------------------------------------------------------------------------------------------
+
+
+def _max_tokens(model: Model, context: Context, options: StreamOptions) -> int | None:
+    wanted = options.max_tokens or model.max_tokens
+    if not wanted:
+        return None
+    if model.max_tokens:
+        wanted = min(wanted, model.max_tokens)
+    return cap_output(model, wanted, estimate_context(context)) if model.context_window > 0 else wanted
+
+
+def _cache_fields(model: Model, compat: Compat, options: StreamOptions) -> dict[str, Any]:
+    retention = cache_retention(options)
+    long = retention == "long" and compat.supports_long_cache_retention
+    fields: dict[str, Any] = {}
+    mode = compat.prompt_cache_key_mode
+    wanted = mode == "enabled" or (mode == "auto" and ("api.openai.com" in model.base_url or long))
+    if options.session_id and retention != "none" and wanted:
+        fields["prompt_cache_key"] = options.session_id[:_SESSION_LIMIT]
+    if long:
+        fields["prompt_cache_retention"] = "24h"
+    return fields
+
+
+def _routing(compat: Compat) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if compat.open_router_routing:
+        fields["provider"] = compat.open_router_routing
+    gateway = compat.vercel_gateway_routing or {}
+    order = {name: gateway[name] for name in ("only", "order") if gateway.get(name)}
+    if order:
+        fields["providerOptions"] = {"gateway": order}
+    if compat.vllm_priority is not None:
+        fields["priority"] = compat.vllm_priority
+    return fields
+
+
+def _sampling(model: Model, level: ThinkingLevel | None, options: StreamOptions) -> dict[str, Any]:
+    by_level = (model.sampling_params_by_thinking_level or {}).get(level or "off", {})
+    return {**(model.sampling_params or {}), **by_level, **(options.sampling_params or {})}
+
+
+def _mark_cache(payload: dict[str, Any], compat: Compat, options: StreamOptions) -> None:
+    """Mark the ends of the parts that repeat: system prompt, tools, and the conversation so far."""
+    retention = cache_retention(options)
+    if retention == "none":
+        return
+    mark: dict[str, Any] = {"type": "ephemeral"}
+    if retention == "long" and compat.supports_long_cache_retention:
+        mark["ttl"] = "1h"
+    messages = payload["messages"]
+    if messages and messages[0]["role"] in ("system", "developer"):
+        _mark_text(messages[0], mark)
+    if payload.get("tools"):
+        payload["tools"][-1]["cache_control"] = mark
+    for message in reversed(messages):
+        if message["role"] in ("user", "assistant", "tool") and _mark_text(message, mark):
+            return
+
+
+def _mark_text(message: dict[str, Any], mark: dict[str, Any]) -> bool:
+    content = message["content"]
+    if isinstance(content, str) and content:
+        content = message["content"] = [{"type": "text", "text": content}]
+    texts = [part for part in content or () if part["type"] == "text"]
+    if texts:
+        texts[-1]["cache_control"] = mark
+    return bool(texts)

@@ -1,0 +1,79 @@
+"""The chat completions API: ``POST {base_url}/chat/completions``, spoken by OpenAI and by most other servers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from pi_core import Context, Model, Provider, StreamEvent, StreamOptions, hookimpl
+
+if TYPE_CHECKING:
+    from pi_core import MessageAssembler
+
+    from ._connections import Connections
+    from ._stream import Prepared
+
+API: Final = "openai-completions"
+
+
+class OpenAICompletionsProvider:
+    """Speaks the chat completions API.
+
+    :param connections: where connections come from and stay open; its own by default.
+    """
+
+    def __init__(self, connections: Connections | None = None) -> None:
+        self._connections = connections
+
+    @property
+    def api(self) -> str:
+        """The wire protocol's name."""
+        return API
+
+    def stream(self, model: Model, context: Context, options: StreamOptions) -> AsyncIterable[StreamEvent]:
+        """Make one request and yield its events. Never raises; failures are the last event."""
+        from ._connections import Connections
+        from ._stream import stream_response
+
+        if self._connections is None:
+            self._connections = Connections()
+        return stream_response(self, model, context, options, self._connections)
+
+    def prepare(self, model: Model, context: Context, options: StreamOptions, assembler: MessageAssembler) -> Prepared:
+        """Build a request and the decoder of its response.
+
+        :raises ResponseError: the model has no address.
+        :raises ValueError: a tool asks for what the server cannot do.
+        """
+        from ._completions_compat import compat_of
+        from ._completions_decode import CompletionsDecoder
+        from ._completions_request import build_payload, grammar_arguments, session_headers
+        from ._errors import ResponseError
+        from ._headers import default_headers
+        from ._stream import Prepared
+
+        if not model.base_url.startswith(("http://", "https://")):
+            raise ResponseError(
+                f"Model {model.provider}/{model.id} has the base URL {model.base_url!r}; "
+                "it has to begin with http:// or https://"
+            )
+        compat = compat_of(model)
+        headers = {**default_headers(), **session_headers(compat, options)}
+        if options.api_key and options.api_key.strip():
+            headers["authorization"] = f"Bearer {options.api_key.strip()}"
+        return Prepared(
+            url=f"{model.base_url.rstrip('/')}/chat/completions",
+            headers=headers,
+            key_headers=("authorization", "cf-aig-authorization", "api-key", "x-api-key"),
+            payload=build_payload(model, compat, context, options),
+            decoder=CompletionsDecoder(assembler, model, compat, grammar_arguments(context.tools, compat)),
+        )
+
+
+class OpenAICompletionsPlugin:
+    """Registers the provider of the chat completions API."""
+
+    @hookimpl
+    def register_providers(self) -> Iterable[Provider]:
+        """Contribute the provider."""
+        return [OpenAICompletionsProvider()]
