@@ -179,7 +179,7 @@ def _requirements(file: BuildFile) -> Iterator[str]:
     if lock is None:
         raise BuildError(f"There is no lock {file.lock_path}. Write it with: pi build lock {file.path}")
     versions = {name: found.version for name, found in lock.distributions.items()} | lock.requirements
-    yield from (f"{name}=={version}" for name, version in sorted(versions.items()))
+    yield from sorted(f"{name}=={version}" for name, version in versions.items())
 
 
 def template(name: str) -> str:

@@ -40,15 +40,15 @@ def freeze(path: Path, out: Path) -> list[str]:
     :param out: the file to make; an existing one is replaced.
     :raises BuildError: it differs from its lock, a tool is missing, or the tool fails.
     """
-    if importlib.util.find_spec("pex") is None:
-        raise BuildError("Freezing needs pex, which is not installed. Run: pip install 'pi-agent-framework[freeze]'")
-    if sys.prefix == sys.base_prefix:
-        raise BuildError("Freezing takes what is installed in a virtual environment: run it inside of one")
     file = read_build_file(path)
     differences = compare(file.path).differences
     if differences:
         listed = "\n".join(f"  {difference}" for difference in differences)
         raise BuildError(f"{file.path} is not as locked. Put it right, or lock it as it is, then freeze:\n{listed}")
+    if importlib.util.find_spec("pex") is None:
+        raise BuildError("Freezing needs pex, which is not installed. Run: pip install 'pi-agent-framework[freeze]'")
+    if sys.prefix == sys.base_prefix:
+        raise BuildError("Freezing takes what is installed in a virtual environment: run it inside of one")
     lock = read_lock(file.lock_path)
     assert lock is not None
     wanted = [f"{name}=={found.version}" for name, found in lock.distributions.items()]

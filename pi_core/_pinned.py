@@ -76,8 +76,8 @@ def find_plugins(file: BuildFile, lock: Lock | None = None) -> list[Pinned]:
     Only a plugin whose distribution neither the file nor the lock names, and which the framework does not offer, makes
     it look at everything that is installed.
     """
-    search = _Search(file)
-    return [search.find(entry, None if lock is None else lock.distribution_of(entry.name)) for entry in file.plugins]
+    search = _Search(file, lock)
+    return [search.find(entry) for entry in file.plugins]
 
 
 _Described: TypeAlias = tuple[str, str, list[Offer]]
@@ -86,12 +86,13 @@ _Described: TypeAlias = tuple[str, str, list[Offer]]
 class _Search:
     """Looks up distributions, each once."""
 
-    def __init__(self, file: BuildFile) -> None:
+    def __init__(self, file: BuildFile, lock: Lock | None) -> None:
+        self._lock = lock
         self._block = {normalized(name) for name in file.block}
         self._known: dict[str, _Described | None] = {}
 
-    def find(self, entry: PluginEntry, hint: str | None) -> Pinned:
-        wanted = entry.distribution or hint
+    def find(self, entry: PluginEntry) -> Pinned:
+        wanted = entry.distribution or (self._lock.distribution_of(entry.name) if self._lock is not None else None)
         if wanted is not None:
             return self._from(entry, wanted)
         if any(offer.name == entry.name for offer in self._offers(BUILT_IN)):
@@ -108,7 +109,11 @@ class _Search:
 
     def _from(self, entry: PluginEntry, name: str) -> Pinned:
         owner = describe_owner(entry.name)
-        install = f"Run: pip install '{name}{entry.version or ''}'"
+        version = entry.version or ""
+        locked = self._lock.distributions.get(name) if self._lock is not None else None
+        if locked is not None and entry.accepts(locked.version):
+            version = f"=={locked.version}"
+        install = f"Run: pip install '{name}{version}'"
         described = self._describe(name)
         if normalized(name) in self._block:
             return Pinned(entry, fault=f"{owner} comes from {name}, which is blocked")

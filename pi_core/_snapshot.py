@@ -49,7 +49,7 @@ def write_lock(path: Path) -> tuple[Path, list[str]]:
     found = find_plugins(file)
     if faults := [pinned.fault for pinned in found if pinned.fault]:
         raise BuildError("\n".join(f"{file.path}: {fault}" for fault in faults))
-    lock = _snapshot(found, load_found(file, found))
+    lock = _with_hooks(_snapshot(found), load_found(file, found))
     file.lock_path.write_text(lock.text(), encoding="utf-8")
     return file.lock_path, list(_altered(lock))
 
@@ -67,7 +67,7 @@ def compare(path: Path) -> Comparison:
         raise BuildError(f"There is no lock {file.lock_path}. Write it with: pi build lock {file.path}")
     found = find_plugins(file, lock)
     faulty = {pinned.entry.name: pinned.fault for pinned in found if pinned.fault}
-    now = _snapshot(found, None)
+    now = _snapshot(found)
     known = lock.model_copy(update={"plugins": [plugin for plugin in lock.plugins if plugin.name not in faulty]})
     result = Comparison(list(faulty.values()), list(_not_part(file, found)))
     result.differences += plugin_differences(known, now)
@@ -77,7 +77,7 @@ def compare(path: Path) -> Comparison:
         result.notes.append("hooks and names were not compared, since that imports code that is not the locked one")
     else:
         try:
-            result.differences += loaded_differences(lock, _snapshot(found, load_found(file, found)))
+            result.differences += loaded_differences(lock, _with_hooks(now, load_found(file, found)))
         except PiError as error:
             result.differences.append(str(error))
     return result
@@ -90,8 +90,8 @@ def _not_part(file: BuildFile, found: Sequence[Pinned]) -> Iterator[str]:
             yield f"plugin '{offer.name}' ({offer.origin}) is installed, but not part of the build, and not imported"
 
 
-def _snapshot(found: Sequence[Pinned], loaded: Loaded | None) -> Lock:
-    """Describe plugins; the order of hooks and the owners of names only when they are loaded."""
+def _snapshot(found: Sequence[Pinned]) -> Lock:
+    """Describe plugins that need not be imported for it."""
     from importlib import metadata
 
     plugins, modules = [], {BUILT_IN: {"pi_core"}}
@@ -105,9 +105,13 @@ def _snapshot(found: Sequence[Pinned], loaded: Loaded | None) -> Lock:
         plugins=plugins,
         distributions=distributions,
         requirements=_requirements(distributions),
-        hooks={} if loaded is None else _hook_order(loaded),
-        names={} if loaded is None else _owners(loaded),
+        hooks={},
+        names={},
     )
+
+
+def _with_hooks(lock: Lock, loaded: Loaded) -> Lock:
+    return lock.model_copy(update={"hooks": _hook_order(loaded), "names": _owners(loaded)})
 
 
 def _hook_order(loaded: Loaded) -> dict[str, list[str]]:

@@ -63,7 +63,7 @@ class LimitsPlugin:
         self, name: str | None, ctx: SelectionContext, *, proceed: Callable[..., Awaitable[Model | None]]
     ) -> Model | None:
         """Tell the user when the model has no prices, so that a limit of cost has no effect."""
-        model = await proceed(name, ctx)
+        model = await proceed()
         limit = self._limits.cost_usd
         if limit is not None and model is not None and model.cost == ModelCost():
             ctx.notice(f"No prices are known for {model.provider}/{model.id}: the limit of ${limit:g} has no effect")
