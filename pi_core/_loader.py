@@ -100,7 +100,7 @@ def installed() -> tuple[Offer, ...]:
     offers = []
     for entry in metadata.entry_points(group=GROUP):
         found = entry.dist
-        name, version = (found.name or "", found.version or "") if found is not None else ("", "")
+        name, version = ("", "") if found is None else (found.name or "", found.version or "")
         offers.append(Offer(entry.name, entry.value, name, version, entry.load))
     return tuple(sorted(offers, key=lambda offer: (offer.name, normalized(offer.distribution), offer.target)))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import click
 
-CORE_COMMANDS: Final = ("hooks", "plugins")
+CORE_COMMANDS: Final = ("build", "hooks", "plugins")
 """The sub-commands of the core, whose names no plugin can take."""
 
 
