@@ -102,13 +102,18 @@ def installed() -> tuple[Offer, ...]:
         found = entry.dist
         name, version = ("", "") if found is None else (found.name or "", found.version or "")
         offers.append(Offer(entry.name, entry.value, name, version, entry.load))
-    return tuple(sorted(offers, key=lambda offer: (offer.name, normalized(offer.distribution), offer.target)))
+    return tuple(arrange(offers, ()))
 
 
 def arrange(offers: Iterable[Offer], order: Sequence[str]) -> list[Offer]:
     """Put the plugins named in ``order`` first, the rest by name; of one name, what ships with the framework first."""
     rank = {name: position for position, name in enumerate(order)}
-    return sorted(offers, key=lambda offer: (rank.get(offer.name, len(rank)), offer.name, not offer.built_in))
+
+    def place(offer: Offer) -> tuple[Any, ...]:
+        listed = rank.get(offer.name, len(rank))
+        return listed, offer.name, not offer.built_in, normalized(offer.distribution), offer.target
+
+    return sorted(offers, key=place)
 
 
 def load_plugins(
