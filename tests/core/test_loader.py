@@ -199,10 +199,11 @@ def test_the_second_offer_of_a_name_is_not_imported_and_reported() -> None:
     loaded = load_plugins(offers=offers)
     assert imported == ["a"]
     assert [record.state for record in loaded.records] == ["loaded", "shadowed"]
-    assert loaded.problems() == [
+    (problem,) = loaded.problems()
+    assert problem == (
         "plugin 'a' (pi-two 1.2) is not loaded: the name is taken by a.plugin:Plugin from pi-one 1.2. Block one "
         "distribution with PI_BLOCK=pi-two"
-    ]
+    )
     with pytest.raises(PluginLoadError, match="the name is taken by"):
         load_plugins(offers=offers, strict=True)
     assert [record.origin for record in load_plugins(offers=offers, block=["pi-one"]).records if not record.reason] == [
