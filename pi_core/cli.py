@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -211,7 +212,7 @@ def plugins_list(build: Build, as_json: bool) -> None:
             }
             for record in build.plugins
         ]
-        click.echo(json.dumps({"plugins": rows, "conflicts": build.problems()}, indent=2))
+        click.echo(json.dumps({"plugins": rows, "problems": build.problems()}, indent=2))
         return
     for record in build.plugins:
         line = f"{record.name:<20} {record.state:<9} {record.origin:<28} {record.target}"
@@ -220,7 +221,7 @@ def plugins_list(build: Build, as_json: bool) -> None:
             click.echo(f"    {record.reason}")
     for problem in build.problems():
         if problem not in {record.reason for record in build.plugins}:
-            click.echo(f"conflict: {problem}")
+            click.echo(f"problem: {problem}")
 
 
 @plugins.command("why")
@@ -263,6 +264,22 @@ def plugins_check(build: Build) -> int:
         loaded = sum(record.state == "loaded" for record in build.plugins)
         click.echo(f"{loaded} plugins loaded, no problem")
     return 1 if problems else 0
+
+
+@plugins.command("new")
+@click.argument("name")
+@click.option("--kind", default="tool", help="tool (if absent), provider, message, or hooks.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=".", help="Where to write it.")
+def plugins_new(name: str, kind: str, folder: Path) -> None:
+    """Write a plugin to start from: a distribution of its own, with tests that pass."""
+    from ._scaffold import KINDS, write_plugin
+
+    if kind not in KINDS:
+        raise click.BadParameter(f"there is no kind '{kind}'; kinds: {', '.join(KINDS)}", param_hint="--kind")
+    written = write_plugin(name, kind, folder)
+    for path in written:
+        click.echo(str(path))
+    click.echo(f"Next: pip install -e {written[0].parent}, then: pi plugins list")
 
 
 @click.group()
