@@ -150,7 +150,7 @@ class ActiveRun:
         return self.controller.signal.aborted if before is None else before
 
     def fail(self) -> None:
-        """Note that the run has failed and end what still runs."""
+        """Abort what still runs of a run that has failed."""
         if self._aborted_before_failure is None:
             self._aborted_before_failure = self.controller.signal.aborted
         self.controller.abort()

@@ -246,9 +246,11 @@ class Agent(RunActions):
             cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
             if cancelled:
                 run.controller.abort()
-            run.fail()
             text = "Run was cancelled" if cancelled else error_text(error) or type(error).__name__
-            await self._close_failed(run, text)
+            try:
+                await self._close_failed(run, text)
+            finally:
+                run.controller.abort()
             if cancelled:
                 raise
         return run.produced

@@ -189,12 +189,12 @@ async def _execute(run: Run, call: ToolCall) -> ToolCallOutcome:
             result = checked(call.name, result)
         except Exception as error:
             result, is_error = ToolResult.error(error_text(error)), True
-        run.check()
     return ToolCallOutcome(call.content, result, is_error, duration)
 
 
 async def _close(run: Run, outcome: ToolCallOutcome) -> tuple[ToolCallOutcome, ToolResultMessage]:
     """Let a final result be recorded, then announce it."""
+    run.check()
     call, result = outcome.tool_call, outcome.result
     message = ToolResultMessage(
         tool_call_id=call.id,

@@ -155,8 +155,7 @@ class EventStream(Generic[T, R]):
             if not reader.done():
                 reader.set_result((event,))
                 return
-        if not self._closed:
-            (self._events.appendleft if first else self._events.append)(event)
+        (self._events.appendleft if first else self._events.append)(event)
 
     def _finish(self) -> None:
         self._done = True

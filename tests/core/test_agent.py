@@ -263,16 +263,18 @@ def test_nothing_to_continue_from_changes_nothing() -> None:
         run(agent.continue_())
 
 
-def test_a_plugin_that_fails_before_a_continued_run_costs_no_queued_message() -> None:
+@pytest.mark.parametrize("hook", ["steering_messages", "follow_up_messages"])
+def test_a_plugin_that_fails_before_a_continued_run_costs_no_queued_message(hook: str) -> None:
     async def broken(ctx: RunContext) -> None:
         raise LookupError("queue gone")
 
-    agent, _, log = scripted_agent("1", "2", follow_up_messages=broken)
+    agent, _, log = scripted_agent("1", "2", **{hook: broken})
     agent.state.messages = [scripted_message(text="an answer")]
-    agent.follow_up(user_message("later"))
+    queue = agent.steering_queue if hook == "steering_messages" else agent.follow_up_queue
+    queue.add(user_message("later"))
     with pytest.raises(HookError, match="queue gone"):
         run(agent.continue_())
-    assert len(agent.follow_up_queue) == 1
+    assert len(queue) == 1
     assert log.events == []
     assert not agent.state.is_streaming
 
@@ -354,6 +356,20 @@ def test_waiting_for_idle() -> None:
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
+
+
+def test_the_signal_of_a_failed_run_is_aborted_when_the_run_is_over() -> None:
+    signals: list[tuple[AbortSignal, bool]] = []
+
+    async def broken(messages: list[AgentMessage]) -> None:
+        raise OSError("disk full")
+
+    agent, _, _ = scripted_agent("never", "fine", transform_context=broken)
+    agent.subscribe(lambda event, signal: signals.append((signal, signal.aborted)))
+    run(agent.prompt("go"))
+    assert {aborted for _, aborted in signals} == {False}
+    assert signals[0][0].aborted
+    assert agent.state.messages[-1].stop_reason == "error"
 
 
 def test_an_exception_without_words_is_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Coroutine
 from typing import Any
 
@@ -263,6 +264,46 @@ def test_when_the_event_loop_ends() -> None:
     assert not agent.state.is_streaming
 
 
+def test_when_only_the_run_itself_is_cancelled() -> None:
+    async def main() -> None:
+        agent = Agent(model=SCRIPTED_MODEL, stream=endless)
+        log = EventLog(agent)
+        running = At(agent, "message_start").reached
+        others = asyncio.all_tasks()
+        prompt = asyncio.create_task(agent.prompt("go"))
+        await running.wait()
+        [task] = asyncio.all_tasks() - others - {prompt}
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await prompt
+        assert_closed(log)
+        assert agent.state.messages[-1].error_message == "Run was cancelled"
+
+    run(main())
+
+
+def test_the_grace_period_is_not_for_those_who_hear_of_the_end() -> None:
+    async def broken(messages: Any) -> None:
+        raise OSError("disk full")
+
+    async def main() -> None:
+        agent, _, log = scripted_agent("never", transform_context=broken, abort_grace_seconds=0)
+        saved = []
+
+        async def save(event: AgentEvent, signal: AbortSignal) -> None:
+            if event.type in ("turn_end", "agent_end"):
+                await asyncio.sleep(1.2)
+                saved.append(event.type)
+
+        end = At(agent, "message_end").reached
+        agent.subscribe(save)
+        await cancelled(agent, end)
+        assert saved == ["turn_end", "agent_end"]
+        assert log.types[-4:] == CLOSING
+
+    run(main())
+
+
 def test_a_timeout_around_a_prompt() -> None:
     async def main() -> None:
         agent, _, log = scripted_agent(Reply("half", Wait(Barrier())))
@@ -274,7 +315,7 @@ def test_a_timeout_around_a_prompt() -> None:
     run(main())
 
 
-def test_a_failure_while_closing_does_not_hide_the_cancellation() -> None:
+def test_a_failure_while_closing_does_not_hide_the_cancellation(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         agent, _, log = scripted_agent(Reply("half", Wait(Barrier())))
 
@@ -287,3 +328,5 @@ def test_a_failure_while_closing_does_not_hide_the_cancellation() -> None:
         assert log.types.count("agent_end") == 1
 
     run(main())
+    gc.collect()
+    assert caplog.text == ""

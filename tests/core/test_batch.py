@@ -184,7 +184,7 @@ def test_an_abort_shortens_a_timeout_but_never_lengthens_it() -> None:
         assert texts(log) == {"c1": text}
 
 
-def test_what_a_tool_returns_when_its_time_is_up_counts() -> None:
+def test_what_a_tool_returns_when_its_time_is_up_counts(caplog: pytest.LogCaptureFixture) -> None:
     async def tidy(arguments: Any, context: ToolContext) -> str:
         try:
             await asyncio.Event().wait()
@@ -195,6 +195,20 @@ def test_what_a_tool_returns_when_its_time_is_up_counts() -> None:
     agent, _, log = scripted_agent(calls("tidy"), tools=[make_tool("tidy", tidy, timeout=0.02)])
     run(agent.prompt("go"))
     assert texts(log) == {"c1": "what there was"}
+    assert caplog.text == ""
+
+
+def test_an_abort_does_not_reach_a_call_that_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    agent, _, log = scripted_agent(calls("quick"), tools=[make_tool("quick", quick)])
+
+    def abort(event: AgentEvent, signal: AbortSignal) -> None:
+        if event.type == "turn_end":
+            agent.abort()
+
+    agent.subscribe(abort)
+    run(agent.prompt("go"))
+    assert texts(log) == {"c1": "ok"}
+    assert caplog.text == ""
 
 
 # --- what a tool raises and returns -------------------------------------------------------------------------------

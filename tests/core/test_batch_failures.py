@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from pi_core import (
+    AgentContext,
     AgentEvent,
+    AgentLoopConfig,
     PluginFailure,
     Tool,
     ToolCall,
@@ -18,8 +21,9 @@ from pi_core import (
     ToolContext,
     ToolResultMessage,
     hookimpl,
+    run_agent_loop,
 )
-from pi_core.testing import Call, EventLog, Reply, scripted_agent
+from pi_core.testing import SCRIPTED_MODEL, Call, EventLog, Reply, ScriptedProvider, scripted_agent
 
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 CLOSING = ["message_start", "message_end", "turn_end", "agent_end"]
@@ -193,6 +197,68 @@ def test_siblings_see_the_abort_before_they_are_cancelled() -> None:
     run(agent.prompt("go"))
     assert seen == [True]
     assert_failed_once(log, after="tool_execution_update")
+
+
+def test_a_sibling_that_is_being_recorded_when_the_run_fails_is_not_announced() -> None:
+    failed, recording = asyncio.Event(), asyncio.Event()
+
+    class Plugin:
+        @hookimpl
+        async def record_tool_result(self, call: ToolCallContent) -> None:
+            if call.id == "c2":
+                recording.set()
+                await failed.wait()
+
+    async def first(arguments: Any, context: ToolContext) -> str:
+        await recording.wait()
+        return "done"
+
+    async def sibling(arguments: Any, context: ToolContext) -> str:
+        return "done"
+
+    def broken(event: AgentEvent, signal: Any) -> None:
+        if event.type == "tool_execution_end":
+            failed.set()
+            raise Broken("screen gone")
+
+    tools = [make_tool("first", first), make_tool("sibling", sibling)]
+    agent, _, log = scripted_agent(calls("first", "sibling"), tools=tools, plugins=[Plugin()])
+    agent.subscribe(broken)
+    run(agent.prompt("go"))
+    assert texts(log) == {"c1": "done"}
+    assert_failed_once(log, after="tool_execution_end")
+
+
+def test_a_cancellation_while_siblings_end_comes_out_of_the_loop() -> None:
+    async def main() -> None:
+        ending, release = asyncio.Event(), asyncio.Event()
+
+        async def first(arguments: Any, context: ToolContext) -> str:
+            return "done"
+
+        async def sibling(arguments: Any, context: ToolContext) -> str:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ending.set()
+                with suppress(asyncio.CancelledError):
+                    await release.wait()
+            return "never"
+
+        def broken(event: AgentEvent) -> None:
+            if event.type == "tool_execution_end":
+                raise Broken("screen gone")
+
+        tools = [make_tool("first", first), make_tool("sibling", sibling)]
+        stream = ScriptedProvider(calls("first", "sibling")).stream
+        config = AgentLoopConfig(model=SCRIPTED_MODEL, stream=stream)
+        task = asyncio.create_task(run_agent_loop([], AgentContext(tools=tools), config, broken))
+        await ending.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    run(main())
 
 
 def test_a_call_ends_after_the_listeners_of_its_reports() -> None:

@@ -251,6 +251,40 @@ def test_a_plugin_that_fails_at_a_poll_costs_no_queued_message(hook: str) -> Non
     assert len(agent.steering_queue) == (1 if hook == "steering_messages" else 0)
 
 
+def test_an_aborted_run_asks_no_hook_for_another_request() -> None:
+    asked: list[str] = []
+
+    class Plugin:
+        @hookimpl
+        def transform_context(self) -> None:
+            asked.append("transform_context")
+
+        @hookimpl
+        def get_api_key(self) -> None:
+            asked.append("get_api_key")
+
+        @hookimpl
+        def prepare_next_turn(self) -> None:
+            asked.append("prepare_next_turn")
+
+        @hookimpl
+        def should_stop_after_turn(self) -> None:
+            asked.append("should_stop_after_turn")
+
+    agent, provider, log = scripted_agent(Reply(Call("quick")), "never", tools=[QUICK], plugins=[Plugin()])
+
+    def abort(event: AgentEvent, signal: Any) -> None:
+        if event.type == "turn_end":
+            agent.abort()
+
+    agent.subscribe(abort)
+    run(agent.prompt("go"))
+    assert asked == ["transform_context", "get_api_key", "should_stop_after_turn"]
+    assert len(provider.requests) == 1
+    assert log.types[-5:] == ["turn_start", *CLOSING]
+    assert agent.state.messages[-1].error_message == "Request was aborted"
+
+
 # --- context variables --------------------------------------------------------------------------------------------
 
 
