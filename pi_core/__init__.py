@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._build_file import BuildSettings as BuildSettings
+    from ._tracing import HookTrace as HookTrace
+    from ._tracing import Tracer as Tracer
     from .agent import Agent as Agent
     from .agent import AgentState as AgentState
     from .agent import MessageQueue as MessageQueue
@@ -136,6 +138,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "_build_file": ("BuildSettings",),
+    "_tracing": (
+        "HookTrace",
+        "Tracer",
+    ),
     "agent": (
         "Agent",
         "AgentState",
@@ -320,6 +326,7 @@ __all__ = [
     "ErrorEvent",
     "EventStream",
     "HookError",
+    "HookTrace",
     "Hooks",
     "ImageContent",
     "Kind",
@@ -378,6 +385,7 @@ __all__ = [
     "ToolResult",
     "ToolResultMessage",
     "ToolResultPatch",
+    "Tracer",
     "Turn",
     "TurnEndEvent",
     "TurnStartEvent",

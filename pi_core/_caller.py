@@ -22,6 +22,7 @@ from ._dispatch import (
     takes_proceed,
 )
 from ._manager import CORE_SPECS, HookManager, Spec, implementation
+from ._tracing import Tracer, traced
 from ._wrappers import around, around_notify
 from .context import RunContext
 from .errors import HookError, PluginFailure
@@ -45,7 +46,7 @@ class HookCaller:
     :raises ValueError: a plugin that is to be left out is not there.
     """
 
-    __slots__ = ("_callables", "_generation", "_manager", "_plans", "_without")
+    __slots__ = ("_callables", "_generation", "_manager", "_plans", "_tracers", "_without")
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class HookCaller:
                 raise ValueError(f"there is no plugin '{name}' to leave out (plugins here: {here})")
         self._callables = {name: self._from_callable(name, function) for name, function in (callables or {}).items()}
         self._plans: dict[str, Plan | None] = {}
+        self._tracers: list[Tracer] = []
         self._generation = manager.generation if manager is not None else 0
 
     @classmethod
@@ -83,6 +85,7 @@ class HookCaller:
         :raises ValueError: a plugin that is to be left out is not there.
         """
         made = type(self)(self._manager, callables, self._without | set(without))
+        made._tracers = list(self._tracers)
         for name, plan in self._callables.items():
             further = made._callables.get(name)
             made._callables[name] = plan if further is None else _joined(further, plan)
@@ -95,6 +98,21 @@ class HookCaller:
     def implemented(self) -> frozenset[str]:
         """The names of the hooks that somebody implements or wraps."""
         return frozenset(name for name in self._specs if self._plan(name) is not None)
+
+    def trace(self, tracer: Tracer) -> Callable[[], None]:
+        """Tell ``tracer`` about every call of an implementation from now on.
+
+        :returns: a function that ends it.
+        """
+        self._tracers.append(tracer)
+        self._plans.clear()
+
+        def stop() -> None:
+            if tracer in self._tracers:
+                self._tracers.remove(tracer)
+                self._plans.clear()
+
+        return stop
 
     def implementations(self, name: str) -> list[tuple[Owner, Callable[..., Any], bool]]:
         """Who implements a hook, in call order: owner, function, and whether it is a wrapper (those come first)."""
@@ -224,13 +242,13 @@ class HookCaller:
         return plan  # type: ignore[no-any-return]
 
     def _compile(self, name: str) -> Plan | None:
-        own = self._callables.get(name)
-        if self._manager is None:
-            return own
-        plan = self._manager.plan(name, self._without)
-        if own is not None:
-            plan = _joined(own, plan)
-        return plan if plan.implementations or plan.wrappers else None
+        plan = self._callables.get(name)
+        if self._manager is not None:
+            found = self._manager.plan(name, self._without)
+            plan = found if plan is None else _joined(plan, found)
+        if plan is None or not (plan.implementations or plan.wrappers):
+            return None
+        return traced(plan, self._tracers) if self._tracers else plan
 
     def _from_callable(self, name: str, function: Callable[..., Any]) -> Plan:
         spec = self._specs.get(name)

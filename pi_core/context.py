@@ -13,6 +13,7 @@ from .messages import AgentMessage, AssistantMessage, ThinkingLevel, ToolResultM
 from .providers import UNKNOWN_MODEL, Model
 
 if TYPE_CHECKING:
+    from .hooks import Hooks
     from .tools import Tool
 
 log = logging.getLogger("pi")
@@ -256,7 +257,17 @@ class RunContext:
     ``stash`` belongs to the run, and so do ``failures``, the driver's count of what observers raised.
     """
 
-    __slots__ = ("_actions", "_context", "failures", "model", "signal", "stash", "thinking_level", "turn_index")
+    __slots__ = (
+        "_actions",
+        "_context",
+        "_hooks",
+        "failures",
+        "model",
+        "signal",
+        "stash",
+        "thinking_level",
+        "turn_index",
+    )
 
     def __init__(
         self,
@@ -273,6 +284,7 @@ class RunContext:
         self.turn_index = 0
         self.stash = Stash()
         self.failures: dict[Any, int] = {}
+        self._hooks: Hooks | None = None
         self._context = context or AgentContext()
         self._actions = actions or RunActions()
 
@@ -295,6 +307,20 @@ class RunContext:
     def context(self) -> AgentContext:
         """A copy of what the next request is made from."""
         return self._context.copy()
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks of the run, to call those that a plugin offers: ``await ctx.hooks.call("name", ...)``.
+
+        :raises RuntimeError: the context was made by hand and belongs to no run.
+        """
+        if self._hooks is None:
+            raise RuntimeError("this context belongs to no run, so there are no hooks to call")
+        return self._hooks
+
+    def begin(self, hooks: Hooks) -> None:
+        """Belong to a run; called by the loop."""
+        self._hooks = hooks
 
     def enter(self, context: AgentContext) -> None:
         """Show another context; called by the loop when a turn replaced it."""

@@ -182,6 +182,7 @@ _EVENT_HOOKS = tuple(f"on_{event.type}" for event in AgentEvent.__args__)
 def _start(context: AgentContext, config: AgentLoopConfig, emit: Emit, signal: AbortSignal | None) -> Run:
     ctx = config.ctx or RunContext(signal=signal)
     ctx.model, ctx.thinking_level = config.model, config.thinking_level
+    ctx.begin(config.hooks)
     ctx.enter(context)
     return Run(
         context=context,

@@ -32,6 +32,11 @@ _EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129} if h
 @click.option("--no-tools", "-nt", is_flag=True, help="No tools.")
 @click.option("--system-prompt", help="Text, or a file that holds it.")
 @click.option("--thinking", type=click.Choice(get_args(ThinkingLevel)), help="How much to think; off if absent.")
+@click.option(
+    "--trace-hooks",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append a line of JSON to this file for every call of a plugin; pi trace show FILE reads it.",
+)
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of one answer.")
 @click.pass_obj
 def prompt(build: Build, /, print_mode: bool, **options: Any) -> int:
@@ -87,7 +92,18 @@ def _agent(build: Build, model: Model, options: dict[str, Any]) -> Agent:
         **hooks,
     )
     agent.options = agent.options.replace(max_tokens=options["max_tokens"])
+    if options["trace_hooks"] is not None:
+        _trace(agent, options["trace_hooks"])
     return agent
+
+
+def _trace(agent: Agent, path: Path) -> None:
+    from pi_plugins.trace import TraceWriter
+
+    try:
+        agent.hooks.trace(TraceWriter(path))
+    except OSError as error:
+        raise ConfigError(f"--trace-hooks {path}: {error.strerror or error}") from error
 
 
 def _system_prompt(build: Build, given: str | None, tools: list[str]) -> str:
