@@ -21,7 +21,7 @@ _MOST_ITEMS = 20
 
 def change(trace: HookTrace, max_chars: int) -> Any:
     """Return what the answer of an implementation changes; ``None`` when it changes nothing."""
-    if trace.answer is None:
+    if trace.answer is None or hasattr(trace.answer, "__aiter__"):
         return None
     contract = contract_of(getattr(hookspecs, trace.hook, None))
     if trace.wrapper or contract is None or contract.kind is not Kind.CHAIN or trace.hook not in _FOLDED:
