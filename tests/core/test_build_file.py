@@ -414,6 +414,33 @@ def test_run_takes_its_defaults_from_the_file(
     assert results[-1]["content"][0]["text"] == "done"
 
 
+@pytest.mark.parametrize(
+    ("named", "options", "result"),
+    [
+        ('["echo"]', [], "Tool shout not found"),
+        ('["echo"]', ["--tools", "shout"], "!: aloud"),
+        (None, [], "!: aloud"),
+    ],
+)
+def test_the_tools_of_a_run_are_the_option_the_file_or_all(
+    team: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    named: str | None,
+    options: list[str],
+    result: str,
+) -> None:
+    text = team.read_text(encoding="utf-8")
+    team.write_text(text.replace('tools = ["echo"]', f"tools = {named}" if named else ""), encoding="utf-8")
+    call = {"blocks": [{"toolCall": {"name": "shout", "arguments": {"text": "aloud"}}}]}
+    (team.parent / "script.json").write_text(json.dumps([call, "done"]), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    assert run(["--build", str(team), "--mode", "json", *options, "go"]) == 0
+    events = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    results = [event["message"] for event in events if event["type"] == "message_end"]
+    assert results[2]["content"][0]["text"] == result
+
+
 def test_the_commands_of_pi_see_the_build(team: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["build", "run", str(team), "plugins", "why", "shout"]) == 0
     assert "tool 'shout' comes from plugin 'shout' (pi-one 1.0)" in capsys.readouterr().out
