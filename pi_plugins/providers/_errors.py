@@ -236,12 +236,18 @@ def http_error(status: int, headers: Mapping[str, str], body: bytes) -> Response
         details.model_copy(
             update={
                 "status": status,
-                "request_id": header.get("x-request-id") or header.get("request-id") or details.request_id,
+                "request_id": request_id_of(headers) or details.request_id,
                 "retry_after_ms": server_delay_ms(headers, data),
                 "retryable": retryable,
             }
         ),
     )
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """Return the provider's id of the request, which its support asks for."""
+    header = _lower(headers)
+    return header.get("x-request-id") or header.get("request-id") or None
 
 
 def short_http_error(status: int, body: bytes) -> str:

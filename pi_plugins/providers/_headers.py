@@ -47,7 +47,7 @@ def check_headers(headers: Mapping[str, str | None]) -> dict[str, str]:
     for name, value in headers.items():
         if value is None:
             continue
-        text = value.strip()
+        text = str(value).strip()
         at = next((at for at, char in enumerate(text) if not (char == "\t" or " " <= char <= "~")), None)
         if at is not None:
             raise ResponseError(

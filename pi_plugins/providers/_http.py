@@ -33,8 +33,10 @@ MAX_RETRIES: Final = 2
 MAX_RETRY_DELAY_MS: Final = 60_000
 _ERROR_BODY_LIMIT: Final = 65536
 _ERROR_BODY_MS: Final = 10_000
+_DRAIN_LIMIT: Final = 65536
 _DRAIN_MS: Final = 200
 _REDIRECTS: Final = 5
+_HARMLESS_HEADERS: Final = frozenset({"accept", "content-length", "content-type", "host", "user-agent"})
 _FIRST_DELAY_MS: Final = 500
 _LONGEST_DELAY_MS: Final = 8000
 
@@ -79,20 +81,27 @@ class HttpResponse:
             raise connection_error(error, self._watch.host) from error
 
     async def read_rest(self, limit: int, limit_ms: int | None = None) -> bytes:
-        """Return the body up to its end, or to ``limit`` bytes, or to what arrived before it broke off."""
+        """Return the body up to its end, or to ``limit`` bytes, or to what arrived before it broke off.
+
+        :param limit_ms: a limit for all of it.
+        """
+        loop = asyncio.get_running_loop()
+        end = None if limit_ms is None else loop.time() + limit_ms / 1000
         parts = []
         size = 0
         with suppress(ResponseError):
-            while size < limit and (part := await self.read(limit_ms)):
+            while size < limit:
+                left = None if end is None else max(round((end - loop.time()) * 1000), 0)
+                part = await self.read(left)
+                if not part:
+                    break
                 parts.append(part)
                 size += len(part)
         return b"".join(parts)[:limit]
 
     async def drain(self) -> None:
         """Read what is left so that the connection can be used again; give up when it does not come at once."""
-        with suppress(ResponseError):
-            while await self.read(_DRAIN_MS):
-                pass
+        await self.read_rest(_DRAIN_LIMIT, _DRAIN_MS)
 
     async def close(self) -> None:
         """Close the response, and its connection unless the body was read to its end."""
@@ -184,7 +193,7 @@ class Exchange:
                 response = await self._watch.wait(partial(client.send, request, stream=True))
                 if response.status_code not in (307, 308) or response.next_request is None:
                     break
-                request = response.next_request
+                request = _without_secrets(response.next_request, request)
                 await response.aclose()
             return HttpResponse(response, self._watch)
         except httpx.TransportError as error:
@@ -202,6 +211,15 @@ class Exchange:
             given = self._options.on_response(ProviderResponse(response.status, response.headers), self._model)
             if inspect.isawaitable(given):
                 await given
+
+
+def _without_secrets(request: httpx.Request, origin: httpx.Request) -> httpx.Request:
+    """A redirected request; one that goes elsewhere takes no header along but those that say what it is."""
+    before, after = origin.url, request.url
+    if (before.scheme, before.host, before.port) != (after.scheme, after.host, after.port):
+        for name in set(request.headers) - _HARMLESS_HEADERS:
+            del request.headers[name]
+    return request
 
 
 def _redirect_text(response: HttpResponse) -> str:

@@ -14,7 +14,17 @@ from typing import Any, Final, Protocol
 from pi_core import Context, ErrorDetails, MessageAssembler, Model, StopReason, StreamEvent, StreamOptions
 
 from ._connections import Connections
-from ._errors import ABORTED, AbortedError, ResponseError, cut, exception_text, excerpt, page_text, redact
+from ._errors import (
+    ABORTED,
+    AbortedError,
+    ResponseError,
+    cut,
+    exception_text,
+    excerpt,
+    page_text,
+    redact,
+    request_id_of,
+)
 from ._headers import check_headers, encode_json, host_of, is_loopback, merge_headers
 from ._http import Exchange, HttpRequest, HttpResponse
 from ._sse import EVENT_LIMIT, SseParser
@@ -24,6 +34,13 @@ INACTIVITY_MS: Final = 600_000
 FINISHED_MS: Final = 10_000
 """Longest wait for what may follow when the answer itself is complete, milliseconds."""
 
+_KEY_VARIABLES: Final = {
+    "github-copilot": "COPILOT_GITHUB_TOKEN",
+    "google": "GEMINI_API_KEY",
+    "huggingface": "HF_TOKEN",
+    "moonshotai": "MOONSHOT_API_KEY",
+    "vercel-ai-gateway": "AI_GATEWAY_API_KEY",
+}
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "credential")
 
 
@@ -148,9 +165,8 @@ async def stream_response(
         if watch.aborted:
             final = assembler.error(ABORTED, aborted=True, **_summary(decoder))
         else:
-            failure = error if isinstance(error, ResponseError) else _unforeseen(error)
-            text = redact(failure.text, secrets)
-            final = assembler.error(text, error_details=failure.details, **_summary(decoder))
+            text, details = _failure(error, response)
+            final = assembler.error(redact(text, secrets), error_details=details, **_summary(decoder))
     finally:
         if response is not None:
             await response.close()
@@ -158,9 +174,14 @@ async def stream_response(
     yield final
 
 
-def _unforeseen(error: Exception) -> ResponseError:
-    """A failure of a callback, or of building the request: its own words."""
-    return ResponseError(exception_text(error), ErrorDetails(retryable=False))
+def _failure(error: Exception, response: HttpResponse | None) -> tuple[str, ErrorDetails]:
+    """The text and the data of a failure; one that is not a response's own speaks with the exception's words."""
+    if not isinstance(error, ResponseError):
+        error = ResponseError(exception_text(error), ErrorDetails(retryable=False))
+    details = error.details
+    if response is not None and details.request_id is None:
+        details = details.model_copy(update={"request_id": request_id_of(response.headers)})
+    return error.text, details
 
 
 def _summary(decoder: Decoder | None) -> dict[str, Any]:
@@ -174,7 +195,7 @@ async def _final_request(prepared: Prepared, model: Model, options: StreamOption
     if options.transform_headers is not None:
         given = options.transform_headers({name: value for name, value in merged.items() if value is not None})
         changed = await given if inspect.isawaitable(given) else given
-        merged = merge_headers(changed)
+        merged = merged if changed is None else merge_headers(changed)
         secrets += _secrets(merged)
     if not any((merged.get(name) or "").strip() for name in prepared.key_headers) and not is_loopback(model.base_url):
         raise ResponseError(missing_key_text(model.provider), ErrorDetails(retryable=False))
@@ -189,9 +210,9 @@ async def _final_request(prepared: Prepared, model: Model, options: StreamOption
 
 def missing_key_text(provider: str) -> str:
     """Return what to do about a missing key."""
-    variable = "".join(char if char.isalnum() else "_" for char in provider).upper()
+    usual = "".join(char if char.isalnum() else "_" for char in provider).upper() + "_API_KEY"
     return (
-        f"No API key for provider: {provider}. Set the environment variable {variable}_API_KEY, "
+        f"No API key for provider: {provider}. Set the environment variable {_KEY_VARIABLES.get(provider, usual)}, "
         "or pass --api-key on the command line."
     )
 

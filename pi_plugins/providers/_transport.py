@@ -237,11 +237,13 @@ class JoiningTransport(httpx.AsyncBaseTransport):
 
 
 def _certificates() -> ssl.SSLContext:
+    file = os.environ.get("SSL_CERT_FILE")
+    if file and not os.path.isfile(file):
+        raise ResponseError(f"SSL_CERT_FILE names {file}, which is no file")
     try:
         return httpx.create_ssl_context()
     except OSError as error:
-        names = " and ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ)
-        raise ResponseError(f"The certificates cannot be loaded ({error}); check {names or 'certifi'}") from error
+        raise ResponseError(f"The certificates of {file or 'this machine'} cannot be loaded: {error}") from error
 
 
 def _as_httpx(error: Exception) -> httpx.TransportError:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pi_core import Cost, Model, Usage
-from pi_core.providers import ModelCost, ModelCostTier
+from pi_core import Cost, Model, ModelCost, ModelCostTier, Usage
 
 
 def price(model: Model, usage: Usage) -> Cost:

@@ -210,6 +210,17 @@ def test_comments_do_not_keep_a_stalled_stream_alive(play: Play, reply: Any) -> 
     assert server.gone.is_set()
 
 
+def test_what_never_ends_after_the_end_is_left(play: Play, reply: Any) -> None:
+    def comments() -> Any:
+        yield HELLO + STOP + DONE
+        while True:
+            yield b": still here\n\n"
+
+    events, server = play(reply(comments(), pause=0.01))
+    assert events[-1].type == "done"
+    assert server.gone.is_set()
+
+
 def test_the_consumers_own_time_does_not_count(serve: Any, reply: Any, model: Any) -> None:
     async def go() -> Any:
         async with serve(reply([HELLO, STOP + DONE])) as server:

@@ -58,6 +58,12 @@ def test_callbacks_in_order(play: Play, reply: Any) -> None:
         assert "user-agent" not in request.headers
 
 
+def test_headers_callback_that_returns_nothing_keeps_the_headers(play: Play, reply: Any) -> None:
+    events, server = play(reply([HELLO, STOP, DONE]), headers={"x-number": 3}, transform_headers=lambda headers: None)
+    assert events[-1].type == "done"
+    assert server.requests[0].headers["x-number"] == "3"
+
+
 def test_payload_callback_that_returns_nothing_keeps_the_body(play: Play, reply: Any) -> None:
     events, server = play(reply([HELLO, STOP, DONE]), on_payload=lambda body, target: body.update(seed=1))
     assert events[-1].type == "done"
@@ -138,6 +144,7 @@ def test_a_missing_key(played: Any, reply: Any, model: Any, calls: Any) -> None:
     assert message.error_message.startswith("No API key for provider: my-lab.")
     assert "MY_LAB_API_KEY" in message.error_message
     assert "--api-key" in message.error_message
+    assert "HF_TOKEN" in failure(ask(StreamOptions(), **{**remote, "provider": "huggingface"})).error_message
     assert failure(ask(StreamOptions(api_key="  "), **remote)).error_message == message.error_message
     assert transport.requests == 0
     assert ask(StreamOptions(headers={"Authorization": "Basic x"}), **remote)[-1].type == "done"

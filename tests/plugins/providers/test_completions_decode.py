@@ -334,6 +334,13 @@ def test_error_inside_the_stream_wins(run: Run, events: bytes, text_: str, kind:
     assert "text_end" not in [event.type for event in stream]
 
 
+def test_request_id_of_a_stream_that_fails(run: Run) -> None:
+    headers = {"content-type": "text/event-stream", "x-request-id": "r7"}
+    message = final(run(sse({"error": {"message": "m"}}), headers))
+    assert message.error_details is not None
+    assert message.error_details.request_id == "r7"
+
+
 def test_event_that_is_not_json(run: Run) -> None:
     message = final(run(sse(text("a"), b'{"choices": [' + b"x" * 5000)))
     assert message.stop_reason == "error"

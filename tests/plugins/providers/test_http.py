@@ -150,7 +150,7 @@ def test_redirects(serve: Any, reply: Any, model: Any, calls: Any) -> None:
             async with serve(moved, lost) as here:
                 provider = OpenAICompletionsProvider()
                 target = model(base_url=here.url)
-                options = StreamOptions(api_key="sk-secret-key")
+                options = StreamOptions(api_key="sk-secret-key", headers={"x-api-key": "k", "x-org": "o"})
                 followed = await calls.collect(provider.stream(target, CONTEXT, options))
                 refused = await calls.collect(provider.stream(target, CONTEXT, options))
                 return followed, refused, here, there
@@ -159,7 +159,9 @@ def test_redirects(serve: Any, reply: Any, model: Any, calls: Any) -> None:
     assert followed[-1].type == "done"
     assert (there.requests[0].method, there.requests[0].path) == ("POST", "/v1/elsewhere")
     assert there.requests[0].body == here.requests[0].body
-    assert "authorization" not in there.requests[0].headers
+    assert here.requests[0].headers["x-api-key"] == "k"
+    kept = {"accept", "content-length", "content-type", "host", "user-agent"}
+    assert set(there.requests[0].headers) == kept
     assert "redirects to /v2" in failure(refused).error_message
 
 
@@ -223,10 +225,15 @@ def test_proxy_from_the_environment(
 def test_certificates_that_cannot_be_loaded(
     model: Any, calls: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
     target = model(base_url="https://127.0.0.1:1/v1")
-    events = asyncio.run(calls.collect(OpenAICompletionsProvider().stream(target, CONTEXT, StreamOptions())))
-    assert "SSL_CERT_FILE" in failure(events).error_message
+    file = tmp_path / "certificates.pem"
+    for words in ("which is no file", "cannot be loaded"):
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        events = asyncio.run(calls.collect(OpenAICompletionsProvider().stream(target, CONTEXT, StreamOptions())))
+        message = failure(events)
+        assert str(file) in message.error_message
+        assert words in message.error_message
+        file.write_text("no certificate")
 
 
 def test_encrypted_connection(serve: Any, reply: Any, model: Any, calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,6 +290,12 @@ def test_what_a_transport_raises(model: Any, calls: Any, error: Exception, words
     assert [event.type for event in events] == ["error"]
     assert words in failure(events).error_message
     assert failure(events).error_details.retryable is retryable
+
+
+def test_redirect_on_the_same_server_keeps_the_key(play: Play, reply: Any) -> None:
+    events, server = play(reply([], 307, {"location": "/v2/x"}), reply([HELLO, STOP, DONE]), api_key="sk-secret-key")
+    assert events[-1].type == "done"
+    assert [request.headers["authorization"] for request in server.requests] == ["Bearer sk-secret-key"] * 2
 
 
 def test_endless_redirects(play: Play, reply: Any) -> None:

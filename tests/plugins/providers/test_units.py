@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pi_core import AssistantMessage, Context, Model, Tool, Usage, parse_message, user_message
-from pi_core.providers import ModelCost
+from pi_core import AssistantMessage, Context, Model, ModelCost, Tool, Usage, parse_message, user_message
 from pi_plugins.providers._errors import is_overflow, is_overflow_text, is_recoverable_length, is_retryable_text
 from pi_plugins.providers._strict_schema import strict_parameters, strict_schema
 from pi_plugins.providers._text import clean, short_hash
