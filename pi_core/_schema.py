@@ -4,7 +4,7 @@ Coercion and validation walk the result, a graph of plain dicts ("nodes"), and n
 
 * draft 7's ``items`` lists, ``additionalItems`` and ``dependencies`` and draft 4's ``exclusiveMinimum: true`` are
   written as in draft 2020-12; a keyword with the value null is left out;
-* ``$ref`` holds the node it names; nothing is ever fetched;
+* ``$ref`` holds the node it names, and so does ``$dynamicRef``; nothing is ever fetched;
 * ``false`` became a node that rejects every value (`REJECT`), and so did what is broken (`BROKEN`), which says why;
 * keywords stand in the order in which their errors are reported.
 """

@@ -56,6 +56,7 @@ def test_recorded_case(case):
         ({"type": ["object"]}, 3.0, "expected object, got integer"),
         ({"enum": ["a", 2, None]}, "b", 'expected one of ["a",2,null]'),
         ({"enum": list(range(22))}, -1, f"expected one of [{','.join(map(str, range(20)))}, ... and 2 more]"),
+        ({"enum": ["é"]}, "e", 'expected one of ["é"]'),
         ({"const": {"a": [1]}}, 1, 'expected {"a":[1]}'),
         ({"minLength": 2}, "😀", "expected at least 2 characters"),
         ({"maxLength": 1}, "ab", "expected at most 1 characters"),
@@ -116,6 +117,19 @@ def test_message_at_the_value(schema, value, message):
         ({"items": [{}], "additionalItems": {"type": "object"}}, [1, 2], [("v.1", "expected object, got integer")]),
         ({"allOf": [{"prefixItems": [{}]}], "unevaluatedItems": False}, [1, 2], [("v.1", "unexpected item")]),
         ({"contains": {"const": 1}, "unevaluatedItems": False}, [1, 2], [("v.1", "unexpected item")]),
+        ({"if": {}, "then": {"prefixItems": [{}]}, "unevaluatedItems": False}, [1, 2], [("v.1", "unexpected item")]),
+        ({"if": False, "else": {"prefixItems": [{}]}, "unevaluatedItems": False}, [1, 2], [("v.1", "unexpected item")]),
+        (
+            {"if": {"properties": {"a": {}}}, "unevaluatedProperties": False},
+            {"a": 1, "b": 2},
+            [("v.b", "unknown field")],
+        ),
+        (
+            {"dependentSchemas": {"a": {"properties": {"a": {}}}, "z": {"properties": {"b": {}}}}}
+            | {"unevaluatedProperties": False},
+            {"a": 1, "b": 2},
+            [("v.b", "unknown field")],
+        ),
         ({"allOf": [{"unevaluatedItems": {}}], "unevaluatedItems": {"type": "object"}}, [1], []),
         ({"allOf": [{"unevaluatedProperties": {}}], "unevaluatedProperties": False}, {"a": 1}, []),
         ({"multipleOf": 2, "properties": {"a": {"pattern": "x", "multipleOf": 2}}}, {"a": 4, "b": 1}, []),
@@ -133,6 +147,14 @@ def test_message_at_the_value(schema, value, message):
 )
 def test_message_at_a_place(schema, value, errors):
     assert at_v(schema, value) == (errors or value)
+
+
+def test_bounds_include_themselves():
+    for schema in ({"minimum": 3, "maximum": 3}, {"exclusiveMinimum": 2, "exclusiveMaximum": 4}, {"multipleOf": 3}):
+        assert at_v(schema, 3) == 3
+    assert at_v({"minLength": 1, "maxLength": 1}, "😀") == "😀"
+    assert at_v({"minItems": 1, "maxItems": 1}, [0]) == [0]
+    assert at_v({"minProperties": 1, "maxProperties": 1}, {"a": 0}) == {"a": 0}
 
 
 def test_errors_come_in_the_order_of_the_schema():
@@ -357,4 +379,5 @@ def test_validators_of_schemas_that_come_and_go(monkeypatch):
         assert len(_validation._validators) <= 3
         del schema
         gc.collect(0)
+    assert len(_validation._validators) == 3
     assert len(places) < 200, "no two schemas had the same id, so nothing was tested"
