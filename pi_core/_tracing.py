@@ -34,6 +34,7 @@ class HookTrace:
 
 
 Tracer: TypeAlias = Callable[[HookTrace], None]
+"""Called after each call of an implementation of a hook."""
 
 
 def traced(plan: Plan, tracers: list[Tracer]) -> Plan:

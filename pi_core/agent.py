@@ -20,6 +20,7 @@ from .providers import UNKNOWN_MODEL, Model, StreamFunction, StreamOptions, get_
 from .tools import Tool
 
 Subscriber: TypeAlias = Callable[[AgentEvent, AbortSignal], Awaitable[None] | None]
+"""Called with every event and the signal of its run; what it returns is awaited."""
 
 
 class Agent(RunActions):
