@@ -117,7 +117,7 @@ COPIES = {
     "prepare_next_turn": ("turn",),
     "should_stop_after_turn": ("turn",),
 }
-"""The arguments that can be edited in place; a call gives copies itself, and the events are copied for all observers."""
+"""The arguments that can be edited in place; a call gives copies itself, events are copied for all observers."""
 
 
 @pytest.mark.parametrize("name", TABLE)
