@@ -99,20 +99,19 @@ class Execution:
             result = checked(call.name, result)
             return result, result.is_error is True
         except asyncio.CancelledError:
-            if self._ended is not None and task.uncancel() <= cancellations:
-                if self._failure is not None:
-                    raise self._failure from None
-                text = self._ended
-            elif task.cancelling() > cancellations:
+            if task.cancelling() > cancellations + (self._ended is not None):
                 raise
-            else:
-                text = f"Tool {call.name} was cancelled"
+            if self._failure is not None:
+                raise self._failure from None
+            text = f"Tool {call.name} was cancelled" if self._ended is None else self._ended
         except SystemExit as error:
             text = f"Tool {call.name} tried to exit the process with {error.code!r}"
         except Exception as error:
             text = error_text(error)
         finally:
             self._settled = True
+            if self._ended is not None:
+                task.uncancel()
             if forget is not None:
                 forget()
             if self._timer is not None:

@@ -46,15 +46,10 @@ class Run:
 
     async def say(self, event: AgentEvent) -> None:
         """Announce an event and wait until it was handled."""
-        if self.failed:
-            raise asyncio.CancelledError("the run has failed")
-        try:
-            pending = self.emit(event)
-            if pending is not None:
-                await pending
-        except Exception:
-            self.failed = True
-            raise
+        self.check()
+        pending = self.emit(event)
+        if pending is not None:
+            await pending
 
     def check(self) -> None:
         """End a call that goes on although the run has failed.

@@ -192,8 +192,17 @@ def test_what_a_tool_returns_when_its_time_is_up_counts(caplog: pytest.LogCaptur
             agent.abort()
         return "what there was"
 
+    cancellations = []
+
+    def look(event: AgentEvent, signal: AbortSignal) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        cancellations.append(task.cancelling())
+
     agent, _, log = scripted_agent(calls("tidy"), tools=[make_tool("tidy", tidy, timeout=0.02)])
+    agent.subscribe(look)
     run(agent.prompt("go"))
+    assert set(cancellations) == {0}
     assert texts(log) == {"c1": "what there was"}
     assert caplog.text == ""
 

@@ -360,6 +360,27 @@ def test_a_tool_result_that_cannot_be_recorded_still_ends_and_then_the_run_fails
     assert "record_tool_result" in message.error_message
 
 
+def test_a_sibling_that_ends_just_when_a_result_cannot_be_recorded_is_not_announced() -> None:
+    failing = asyncio.Event()
+
+    class Plugin:
+        @hookimpl
+        def record_tool_result(self, call: ToolCallContent) -> None:
+            if call.id == "c1":
+                failing.set()
+                raise OSError("disk full")
+
+    async def sibling(arguments: Any, context: ToolContext) -> str:
+        await failing.wait()
+        return "done"
+
+    tools = [make_tool("quick", quick), make_tool("sibling", sibling)]
+    agent, _, log = scripted_agent(calls("quick", "sibling"), tools=tools, plugins=[Plugin()])
+    run(agent.prompt("go"))
+    assert texts(log) == {"c1": "ok"}
+    assert log.types[log.types.index("tool_execution_end") + 1 :] == CLOSING
+
+
 @pytest.mark.parametrize("role", ["user", "toolResult"])
 def test_a_message_that_cannot_be_recorded_still_ends_and_then_the_run_fails(role: str) -> None:
     agent, _, log = scripted_agent(
