@@ -24,7 +24,7 @@ from pi_core import (
 from ._completions_compat import Compat
 from ._completions_decode import THINKING_FIELDS
 from ._completions_thinking import thinking_fields
-from ._headers import environment
+from ._headers import cache_retention
 from ._history import HistoryRules, has_tool_traffic, prepare_history
 from ._strict_schema import strict_parameters
 from ._text import clean, short_hash
@@ -89,13 +89,6 @@ def session_headers(compat: Compat, options: StreamOptions) -> dict[str, str | N
     if not style or not options.session_id or cache_retention(options) == "none":
         return {}
     return dict.fromkeys(_AFFINITY_HEADERS.get("openai" if style is True else style, ()), options.session_id)
-
-
-def cache_retention(options: StreamOptions) -> str:
-    """Return how long prompts shall stay cached: ``none``, ``short`` or ``long``."""
-    if options.cache_retention is not None:
-        return options.cache_retention
-    return "long" if environment("PI_CACHE_RETENTION", options) == "long" else "short"
 
 
 def grammar_arguments(tools: Sequence[Tool], compat: Compat) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The head and the body of a request."""
+"""The head and the body of a request, and what of the options decides about both."""
 
 from __future__ import annotations
 
@@ -76,6 +76,13 @@ def is_loopback(url: str) -> bool:
 def environment(name: str, options: StreamOptions) -> str | None:
     """Return an environment variable: the request's own environment wins, an empty value counts as none."""
     return (options.env or {}).get(name) or os.environ.get(name) or None
+
+
+def cache_retention(options: StreamOptions) -> str:
+    """Return how long prompts shall stay cached: ``none``, ``short`` or ``long``."""
+    if options.cache_retention is not None:
+        return options.cache_retention
+    return "long" if environment("PI_CACHE_RETENTION", options) == "long" else "short"
 
 
 def default_headers() -> dict[str, str | None]:

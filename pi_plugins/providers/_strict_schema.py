@@ -39,10 +39,13 @@ def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return _strict(schema)
 
 
-def strict_parameters(tool: Tool, *, supported: bool) -> tuple[dict[str, Any], bool]:
+def strict_parameters(
+    tool: Tool, *, supported: bool, switch: str = "supportsStrictMode"
+) -> tuple[dict[str, Any], bool]:
     """Return the parameters to declare for a tool, and whether they are strict.
 
     :param supported: whether the server has a strict mode.
+    :param switch: what says so in a model's ``compat``.
     :raises ValueError: the tool insists on strict sampling and cannot have it.
     """
     wish = tool.constrained_sampling
@@ -53,7 +56,7 @@ def strict_parameters(tool: Tool, *, supported: bool) -> tuple[dict[str, Any], b
         if insists:
             raise ValueError(
                 f'Tool "{tool.name}" requires JSON-schema constrained sampling, but strict tools are unsupported. '
-                f'Choose a model whose compat has supportsStrictMode, or set the tool\'s strict to "prefer".'
+                f'Choose a model whose compat has {switch}, or set the tool\'s strict to "prefer".'
             )
         return tool.schema, False
     try:

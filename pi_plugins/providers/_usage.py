@@ -49,12 +49,14 @@ def make_usage(
     output: int,
     cache_read: int = 0,
     cache_write: int = 0,
+    cache_write1h: int | None = None,
     reasoning: int | None = None,
     reported: Any = None,
 ) -> Usage:
     """Return usage with its cost.
 
     :param prompt: tokens of the whole prompt, cached ones included.
+    :param cache_write1h: those of ``cache_write`` that stay for an hour.
     :param reported: the wire's own usage object, for a cost that the provider reports.
     """
     tokens = Usage(
@@ -62,6 +64,7 @@ def make_usage(
         output=output,
         cache_read=cache_read,
         cache_write=cache_write,
+        cache_write1h=cache_write1h,
         reasoning=reasoning,
     )
     total = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write
