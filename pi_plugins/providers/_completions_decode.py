@@ -57,7 +57,7 @@ class CompletionsDecoder:
         self._response_model = ""
 
     def feed(self, events: Sequence[tuple[bytes, bytes]]) -> Iterator[StreamEvent]:
-        """Take events; see :class:`~pi_plugins.providers._stream.Decoder`."""
+        """Take events; see :class:`~pi_plugins.providers._reader.Decoder`."""
         match = self._template.match
         text_delta = self._assembler.text_delta
         for name, data in events:
@@ -69,7 +69,11 @@ class CompletionsDecoder:
                 if data.strip() == b"[DONE]":
                     self.ended = self.answered = True
                     return
-                yield from self._chunk(self._json.parse(data), name, data)
+                chunk = self._json.parse(data)
+                if self._json.lenient:
+                    # Half a character may be waiting, so every later text has to pass it.
+                    self._template.forget()
+                yield from self._chunk(chunk, name, data)
 
     def finish(self) -> Iterator[StreamEvent]:
         """Close the blocks in content order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 from ._errors import ResponseError, excerpt
@@ -50,13 +51,14 @@ class StringTemplate:
     :param key: the key of the string; it has to occur once in the event, so that it is the one that was parsed.
     """
 
-    __slots__ = ("_fast", "_key", "_misses", "_prefix", "_suffix")
+    __slots__ = ("_fast", "_key", "_misses", "_prefix", "_suffix", "_value")
 
     def __init__(self, key: str) -> None:
         from pydantic_core import from_json
 
         self._fast = from_json
-        self._key = f'"{key}":'.encode()
+        self._key = f'"{key}"'.encode()
+        self._value = re.compile(self._key + rb'[ \t]*:[ \t]*"([^"]*)"')
         self._prefix = b""
         self._suffix = b""
         self._misses = 0
@@ -80,16 +82,13 @@ class StringTemplate:
         """Remember an event that changed nothing but the string, so that those like it fit from now on."""
         self._misses += 1
         if self._misses > _MISSES_ALLOWED:
-            self._prefix = b""
+            self.forget()
             return
-        if data.count(self._key) != 1:
-            return
-        start = data.index(self._key) + len(self._key)
-        while data[start : start + 1] in (b" ", b"\t"):
-            start += 1
-        if data[start : start + 1] != b'"':
-            return
-        end = data.find(b'"', start + 1)
-        if end < 0 or data.find(b"\\", start, end) >= 0:
-            return
-        self._prefix, self._suffix = data[: start + 1], data[end:]
+        # Without escapes every key is spelled out, so a name that occurs once is the one that was parsed.
+        found = self._value.search(data) if data.count(self._key) == 1 and b"\\" not in data else None
+        if found is not None:
+            self._prefix, self._suffix = data[: found.start(1)], data[found.end(1) :]
+
+    def forget(self) -> None:
+        """Fit nothing until another event is learnt."""
+        self._prefix = b""

@@ -7,33 +7,27 @@ raised out of a stream, and its last event is always one done or one error.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from pi_core import Context, ErrorDetails, MessageAssembler, Model, StopReason, StreamEvent, StreamOptions
+from pi_core import Context, ErrorDetails, MessageAssembler, Model, StreamEvent, StreamOptions
 
 from ._connections import Connections
 from ._errors import (
     ABORTED,
     AbortedError,
     ResponseError,
-    cut,
     exception_text,
-    excerpt,
-    page_text,
     redact,
     request_id_of,
 )
 from ._headers import check_headers, encode_json, host_of, is_loopback, merge_headers
 from ._http import Exchange, HttpRequest, HttpResponse
-from ._sse import EVENT_LIMIT, SseParser
-from ._watch import InactivityError, Watch
+from ._reader import Decoder, EventReader
+from ._watch import Watch
 
 INACTIVITY_MS: Final = 600_000
-FINISHED_MS: Final = 10_000
-"""Longest wait for what may follow when the answer itself is complete, milliseconds."""
-
 _KEY_VARIABLES: Final = {
     "github-copilot": "COPILOT_GITHUB_TOKEN",
     "google": "GEMINI_API_KEY",
@@ -42,35 +36,6 @@ _KEY_VARIABLES: Final = {
     "vercel-ai-gateway": "AI_GATEWAY_API_KEY",
 }
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "credential")
-
-
-class Decoder(Protocol):
-    """Turns the events of one response into stream events."""
-
-    complete: bool
-    """Whether the answer is whole, so that a connection that breaks now does no harm."""
-    ended: bool
-    """Whether the server said that nothing follows."""
-    answered: bool
-    """Whether there was any event of this API."""
-
-    def feed(self, events: Sequence[tuple[bytes, bytes]]) -> Iterator[StreamEvent]:
-        """Take events, each as its name and its data.
-
-        :raises ResponseError: an event says so, or makes no sense.
-        """
-
-    def finish(self) -> Iterator[StreamEvent]:
-        """Close what is open: the stream ended."""
-
-    def reason(self) -> StopReason:
-        """Return why the response ended.
-
-        :raises ResponseError: it ended badly.
-        """
-
-    def summary(self) -> dict[str, Any]:
-        """Return the fields of the final message that are known so far."""
 
 
 @dataclass(slots=True)
@@ -112,52 +77,21 @@ async def stream_response(
     signal = options.signal
     secrets = [options.api_key or ""]
     decoder: Decoder | None = None
-    response: HttpResponse | None = None
+    reader: EventReader | None = None
     try:
         if watch.aborted:
             raise AbortedError
         prepared = api.prepare(model, context, options, assembler)
         decoder = prepared.decoder
         request = await _final_request(prepared, model, options, secrets)
-        exchange = Exchange(request, model, options, watch, connections)
-        response = await exchange.open()
+        reader = EventReader(Exchange(request, model, options, watch, connections), decoder, watch)
+        await reader.open()
         yield assembler.start()
-        parser = SseParser()
-        reading = blank = True
-        chunk = b""
-        while reading:
-            try:
-                chunk = await response.read()
-            except ResponseError as broken:
-                if decoder.complete:
-                    break
-                if parser.count or isinstance(broken, InactivityError):
-                    raise
-                await response.close()
-                await exchange.before_retry(broken)
-                response = await exchange.open()
-                parser, blank = SseParser(), True
-                continue
-            reading = bool(chunk)
-            mark = chunk.lstrip()[:1] if blank else b""
-            blank = blank and not mark
-            if mark and mark in b"{[<":
-                chunk += await response.read_rest(EVENT_LIMIT)
-                events = [_whole_body(chunk.lstrip())]
-                reading = False
-            else:
-                events = parser.feed(chunk) if reading else parser.finish()
-            if events:
-                for event in decoder.feed(events):
-                    yield event
-                    if signal is not None and signal.aborted:
-                        raise AbortedError
-                watch.restart(FINISHED_MS if decoder.complete else None)
-                if decoder.ended:
-                    await response.drain()
-                    break
-        if not decoder.answered:
-            raise _no_answer(bytes(parser.head) or chunk)
+        while events := await reader.read():
+            for event in decoder.feed(events):
+                yield event
+                if signal is not None and signal.aborted:
+                    raise AbortedError
         for event in decoder.finish():
             yield event
         final: StreamEvent = assembler.done(decoder.reason(), **decoder.summary())
@@ -165,11 +99,11 @@ async def stream_response(
         if watch.aborted:
             final = assembler.error(ABORTED, aborted=True, **_summary(decoder))
         else:
-            text, details = _failure(error, response)
+            text, details = _failure(error, reader.response if reader is not None else None)
             final = assembler.error(redact(text, secrets), error_details=details, **_summary(decoder))
     finally:
-        if response is not None:
-            await response.close()
+        if reader is not None:
+            await reader.close()
         await watch.stop()
     yield final
 
@@ -220,21 +154,3 @@ def missing_key_text(provider: str) -> str:
 def _secrets(headers: Mapping[str, str | None]) -> list[str]:
     values = [value for name, value in headers.items() if value and any(word in name.lower() for word in _SECRET_WORDS)]
     return values + [value.partition(" ")[2] for value in values]
-
-
-def _whole_body(body: bytes) -> tuple[bytes, bytes]:
-    """A body that is no event stream, as the one event it may be.
-
-    :raises ResponseError: it is a page for people.
-    """
-    if body.startswith(b"<"):
-        text = body.decode("utf-8", "replace")
-        shown = page_text(text) or excerpt(text)
-        raise ResponseError(f"Expected an event stream, the server sent this instead: {shown}")
-    return b"", body
-
-
-def _no_answer(received: bytes) -> ResponseError:
-    if not received.strip():
-        return ResponseError("The server closed the stream without sending anything", ErrorDetails(retryable=True))
-    return ResponseError(f"Expected an event stream, the server sent this instead: {cut(excerpt(received))}")

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from pi_core import AbortController, Context, StreamOptions, user_message
-from pi_plugins.providers import _stream
+from pi_plugins.providers import _reader
 from pi_plugins.providers._connections import Connections
 from pi_plugins.providers._watch import Watch
 from pi_plugins.providers.openai_completions import OpenAICompletionsProvider
@@ -236,7 +236,7 @@ def test_the_consumers_own_time_does_not_count(serve: Any, reply: Any, model: An
 
 
 def test_a_whole_answer_needs_no_end(play: Play, reply: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_stream, "FINISHED_MS", 50)
+    monkeypatch.setattr(_reader, "FINISHED_MS", 50)
     for then in ("stall", "drop"):
         events, _ = play(reply([HELLO, STOP], then=then))
         assert (events[-1].type, events[-1].message.text) == ("done", "hello")

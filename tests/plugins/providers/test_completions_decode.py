@@ -203,6 +203,29 @@ def test_id_and_name_in_every_fragment(run: Run) -> None:
     assert made(final(run(sse(*chunks, CALLED)))) == [("c1", "read", {"p": 1})]
 
 
+def test_name_and_id_that_come_later(run: Run) -> None:
+    chunks = [calling(fragment('{"p":', index=0)), calling(fragment("1}", "read", index=0, id="c1")), CALLED]
+    events = run(sse(*chunks))
+    assert made(final(events)) == [("c1", "read", {"p": 1})]
+    [start] = [event for event in events if event.type == "toolcall_start"]
+    assert (start.id, start.name) == ("", "")
+
+
+def test_free_text_of_a_grammar_tool(run: Run) -> None:
+    def piece(**custom: Any) -> dict[str, Any]:
+        return {"index": 0, "id": "c1", "type": "custom", "custom": custom}
+
+    chunks = [
+        calling(piece(name="patch", input='a"')),
+        calling(piece()),
+        calling(piece(input="\n"), finish="tool_calls"),
+    ]
+    events = run(sse(*chunks))
+    assert made(final(events)) == [("c1", "patch", {"input": 'a"\n'})]
+    deltas = [event.delta for event in events if event.type == "toolcall_delta"]
+    assert deltas == ['{"input":"a\\"', "", "\\n", '"}']
+
+
 @pytest.mark.parametrize("extra", [{}, {"index": None}, {"id": ""}, {"index": None, "id": "", "type": ""}])
 def test_fragments_without_index(run: Run, extra: dict[str, Any]) -> None:
     chunks = [
@@ -280,6 +303,12 @@ def test_halves_without_a_partner(run: Run) -> None:
     assert "".join(event.delta for event in events if event.type == "text_delta") == message.text
 
 
+def test_a_half_among_texts_of_one_shape(run: Run) -> None:
+    half = b'{"choices":[{"index":0,"delta":{"content":"\\ud83d"}}]}'
+    other = b'{"choices":[{"index":0,"delta":{"content":"\\ude48"}}]}'
+    assert final(run(sse(text("a"), text("b"), half, text("c"), half, other, text("d"), STOP))).text == "ab\ufffdc🙈d"
+
+
 def test_halves_in_names_and_arguments(run: Run) -> None:
     raw = (
         b'{"id":"x\\ud800","model":"m\\ud800","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c\\ud800",'
@@ -308,6 +337,12 @@ def test_no_finish_reason_but_usage_and_an_end(run: Run) -> None:
     assert (message.stop_reason, message.raw_stop_reason) == ("toolUse", None)
     assert final(run(sse(text("a"), usage, done=False))).stop_reason == "error"
     assert final(run(sse(text("a"), usage))).stop_reason == "stop"
+
+
+def test_servers_that_never_give_a_finish_reason(run: Run) -> None:
+    compat = {"supportsFinishReason": False}
+    assert final(run(sse(text("a"), done=False), compat=compat)).stop_reason == "stop"
+    assert final(run(sse(calling(fragment("{}", "now", id="c"))), compat=compat)).stop_reason == "toolUse"
 
 
 def test_nothing_after_done_counts(run: Run) -> None:

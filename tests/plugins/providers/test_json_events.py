@@ -78,6 +78,9 @@ def test_fits_plain_and_escaped_text() -> None:
     "data",
     [
         b'{"choices":[{"delta":{"content":"a"}}],"content":"b"}',
+        b'{"choices":[{"delta":{"content" : "a"}}],"content":"b"}',
+        b'{"choices":[{"delta":{"\\u0063ontent":"a"}}],"content":"b"}',
+        b'{"choices":[{"delta":{"type":"content"}}]}',
         b'{"choices":[{"delta":{"content":null}}]}',
         b'{"choices":[{"delta":{"content":"a\\n"}}]}',
         b'{"choices":[]}',
@@ -88,6 +91,14 @@ def test_learns_nothing_where_the_string_is_not_certain(data: bytes) -> None:
     template = StringTemplate("content")
     template.learn(data)
     assert template.match(data) is None
+
+
+def test_forgets() -> None:
+    template = StringTemplate("content")
+    template.learn(b'{"content" :  "a"}')
+    assert template.match(b'{"content" :  "b"}') == "b"
+    template.forget()
+    assert template.match(b'{"content" :  "b"}') is None
 
 
 def test_overlapping_ends_do_not_fit() -> None:
