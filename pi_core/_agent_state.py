@@ -1,26 +1,15 @@
-"""What an agent consists of: its queues, its state as observers read it, and the run it is in."""
+"""What an agent consists of: its queues, and its state as observers read it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from .context import AbortController, AgentContext, RunActions, RunContext
-from .events import (
-    AgentEndEvent,
-    AgentEvent,
-    AgentStartEvent,
-    MessageEndEvent,
-    MessageStartEvent,
-    MessageUpdateEvent,
-    ToolExecutionEndEvent,
-    ToolExecutionStartEvent,
-    TurnEndEvent,
-)
-from .messages import AgentMessage, ThinkingLevel
-from .providers import Model
-from .tools import Tool
+if TYPE_CHECKING:
+    from .events import MessageStartEvent, MessageUpdateEvent
+    from .messages import AgentMessage, ThinkingLevel
+    from .providers import Model
+    from .tools import Tool
 
 QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
 
@@ -120,106 +109,3 @@ class AgentState:
     def settle(self) -> None:
         """Mark the agent as idle."""
         self.is_streaming, self.pending_tool_calls, self.open = False, frozenset(), None
-
-
-class ActiveRun:
-    """The run an agent is in: its signal, its context for the hooks, and what it has produced."""
-
-    __slots__ = ("_aborted_before_failure", "closing", "controller", "ctx", "produced", "started", "state", "task")
-
-    def __init__(self, state: AgentState, actions: RunActions) -> None:
-        self.state = state
-        self.controller = AbortController()
-        self.ctx = RunContext(
-            signal=self.controller.signal,
-            model=state.model,
-            thinking_level=state.thinking_level,
-            context=AgentContext(state.system_prompt, state.messages, state.tools),
-            actions=actions,
-        )
-        self.produced: list[AgentMessage] = []
-        self.started = False
-        self.closing = False
-        self.task: asyncio.Task[list[AgentMessage]] | None = None
-        self._aborted_before_failure: bool | None = None
-
-    @property
-    def was_aborted(self) -> bool:
-        """Whether the run was aborted, and not only cancelled because it failed."""
-        before = self._aborted_before_failure
-        return self.controller.signal.aborted if before is None else before
-
-    def fail(self) -> None:
-        """Abort what still runs of a run that has failed."""
-        if self._aborted_before_failure is None:
-            self._aborted_before_failure = self.controller.signal.aborted
-        self.controller.abort()
-
-    def reduce(self, event: AgentEvent) -> None:
-        """Take an event in, before subscribers see it: what the agent is now, and what the run has produced."""
-        reduce = _REDUCERS.get(type(event))
-        if reduce is not None:
-            reduce(self, event)
-
-    def _message_start(self, event: MessageStartEvent) -> None:
-        self.state.open = event
-
-    def _message_end(self, event: MessageEndEvent) -> None:
-        self.state.open = None
-        self.state.messages.append(event.message)
-        self.produced.append(event.message)
-
-    def _tool_start(self, event: ToolExecutionStartEvent) -> None:
-        self.state.pending_tool_calls |= {event.tool_call_id}
-
-    def _tool_end(self, event: ToolExecutionEndEvent) -> None:
-        self.state.pending_tool_calls -= {event.tool_call_id}
-
-    def _turn_end(self, event: TurnEndEvent) -> None:
-        if event.message.error_message:
-            self.state.error_message = event.message.error_message
-
-    def _agent_start(self, event: AgentStartEvent) -> None:
-        self.started = True
-
-    def _agent_end(self, event: AgentEndEvent) -> None:
-        self.closing = True
-        self.state.open = None
-
-    async def wait(self, patience: float | None) -> list[AgentMessage]:
-        """Wait for the run and return its messages.
-
-        A cancellation aborts the run and comes out when it is over; another one, or the end of the patience, cancels
-        what the run is waiting for.
-
-        :param patience: seconds that the run may go on after it was aborted; ``None`` for ever.
-        """
-        assert self.task is not None
-        cancelled: asyncio.CancelledError | None = None
-        while not self.task.done():
-            try:
-                await asyncio.wait([self.task], timeout=None if cancelled is None else patience)
-                if not self.closing:
-                    self.task.cancel()
-            except asyncio.CancelledError as error:
-                if cancelled is None:
-                    self.controller.abort()
-                else:
-                    self.task.cancel()
-                cancelled = error
-        if cancelled is None:
-            return self.task.result()
-        if not self.task.cancelled():
-            self.task.exception()
-        raise cancelled
-
-
-_REDUCERS: Mapping[type[AgentEvent], Callable[[ActiveRun, Any], None]] = {
-    AgentStartEvent: ActiveRun._agent_start,
-    AgentEndEvent: ActiveRun._agent_end,
-    TurnEndEvent: ActiveRun._turn_end,
-    MessageStartEvent: ActiveRun._message_start,
-    MessageEndEvent: ActiveRun._message_end,
-    ToolExecutionStartEvent: ActiveRun._tool_start,
-    ToolExecutionEndEvent: ActiveRun._tool_end,
-}

@@ -15,12 +15,12 @@ from ._dispatch import (
     collect,
     first,
     guard,
-    log,
     notify,
     record,
     register,
     takes_proceed,
 )
+from ._log import log
 from ._manager import CORE_SPECS, HookManager, Spec, implementation
 from ._tracing import Tracer, traced
 from ._wrappers import around, around_notify
@@ -137,7 +137,7 @@ class HookCaller:
 
     def report(self, failure: PluginFailure) -> None:
         """Log a failure of a plugin and tell the plugins that watch for it."""
-        log.warning("%s", failure, exc_info=failure.error)
+        log().warning("%s", failure, exc_info=failure.error)
         self.plugin_error(failure)
 
     def plugin_error(self, failure: PluginFailure) -> None:
@@ -286,7 +286,7 @@ def _joined(before: Plan, after: Plan) -> Plan:
 
 
 def _log(failure: PluginFailure) -> None:
-    log.error("%s", failure, exc_info=failure.error)
+    log().error("%s", failure, exc_info=failure.error)
 
 
 def _log_failures(plan: Plan, arguments: tuple[Any, ...]) -> None:

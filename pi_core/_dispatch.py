@@ -6,9 +6,7 @@ first-result, chains and wrappers mean the same for ``def`` and ``async def``.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -16,9 +14,6 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from ._answers import copied
 from .errors import HookError, PluginFailure, describe_owner
 from .tools import Block
-
-log = logging.getLogger("pi")
-log.addHandler(logging.NullHandler())
 
 StateT = TypeVar("StateT")
 FAILURES_BEFORE_OFF = 3
@@ -72,7 +67,7 @@ class Implementation:
         """Return what the plugin is to be blamed for; raises what is not its own, such as a cancellation of the run."""
         if isinstance(error, Exception):
             return error
-        if isinstance(error, asyncio.CancelledError) and not _cancelled():
+        if _is_stray(error):
             stray = RuntimeError("what it waited for was cancelled")
             stray.__cause__ = error
             return stray
@@ -87,10 +82,14 @@ class Implementation:
         raise self.failed(self.fault(error))
 
 
-def _cancelled() -> bool:
-    """Whether somebody asked the current task to end, rather than a plugin awaiting something that was cancelled."""
+def _is_stray(error: BaseException) -> bool:
+    """Whether a cancellation is that of something a plugin awaited, and nobody asked the current task to end."""
+    import asyncio
+
+    if not isinstance(error, asyncio.CancelledError):
+        return False
     task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
+    return task is not None and not task.cancelling()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from ._dispatch import log
+from ._log import log
 from ._manager import HookManager, plugin_name, refused
 from ._registry import Registry, collect_contributions
 from .errors import ConfigError, PluginConflictError, PluginError, PluginLoadError, describe_owner
@@ -203,7 +203,7 @@ def _import(offer: Offer, record: PluginRecord) -> None:
             f"{describe_owner(record.name, record.origin)} failed to load from {record.target}: "
             f"{type(error).__name__}: {error}. To run without it: PI_BLOCK={record.name}"
         )
-        log.warning("%s", record.reason, exc_info=error)
+        log().warning("%s", record.reason, exc_info=error)
     record.seconds = time.perf_counter() - began
 
 
@@ -263,7 +263,7 @@ class _Assembly:
     def _take_out(self, record: PluginRecord, error: PluginError) -> None:
         if self.strict or record.given:
             raise error
-        log.warning("%s", error, exc_info=error)
+        log().warning("%s", error, exc_info=error)
         way_out = f"To run without it: PI_BLOCK={record.name}"
         record.state = "failed"
         record.reason = str(error) if way_out in str(error) else f"{error}. {way_out}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
@@ -214,6 +213,8 @@ class HookManager(pluggy.PluginManager):
             if hook not in self.specs:
                 if options.get("optionalhook"):
                     continue
+                import difflib
+
                 close = difflib.get_close_matches(hook, self.specs, n=1)
                 hint = f", did you mean '{close[0]}'?" if close else ""
                 raise refused(name, distribution, f"there is no hook {place}{hint}")

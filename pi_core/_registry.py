@@ -133,7 +133,7 @@ class Registry:
         return [conflict for kind in self.kinds() for conflict in kind.conflicts()]
 
     def decide(self, name: str, plugin: str) -> bool:
-        """Let one plugin have a name, of whatever kind, that several own; ``False`` if it offers nothing of the name."""
+        """Let one plugin have a name, of whatever kind, that several own; ``False`` if it offers none of it."""
         decided = [kind.decide(name, plugin) for kind in self.kinds()]
         return any(decided)
 

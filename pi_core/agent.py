@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ._agent_state import ActiveRun, AgentState, MessageQueue, QueueMode
-from ._registry import Registry, collect_contributions
-from ._run import ToolExecution
-from .context import AbortSignal, AgentContext, RunActions, as_messages
-from .errors import AgentBusyError, ConfigError, ContinueError, HookError, PluginFailure, error_text
-from .events import AgentEndEvent, AgentEvent, MessageEndEvent, MessageStartEvent, MessageUpdateEvent, TurnEndEvent
-from .hooks import Hooks
-from .loop import AgentLoopConfig, observed, run_agent_loop, run_agent_loop_continue
-from .messages import AgentMessage, AssistantMessage, ImageContent, TextContent, ThinkingLevel, user_message
-from .providers import UNKNOWN_MODEL, Model, StreamFunction, StreamOptions, get_default_stream
-from .tools import Tool
+from ._agent_state import AgentState, MessageQueue, QueueMode
+from .context import AbortSignal, RunActions, as_messages
+from .errors import AgentBusyError, ConfigError, ContinueError
+from .messages import AgentMessage, ImageContent, ThinkingLevel, user_message
+from .providers import UNKNOWN_MODEL, Context, Model, StreamFunction, StreamOptions, get_default_stream
 
-Subscriber: TypeAlias = Callable[[AgentEvent, AbortSignal], Awaitable[None] | None]
+if TYPE_CHECKING:
+    from ._agent_run import ActiveRun
+    from ._registry import Registry
+    from .events import AgentEvent
+    from .hooks import Hooks
+    from .tools import Tool
+
+Subscriber: TypeAlias = "Callable[[AgentEvent, AbortSignal], Awaitable[None] | None]"
 """Called with every event and the signal of its run; what it returns is awaited."""
 
 
@@ -54,7 +53,7 @@ class Agent(RunActions):
         hooks: Hooks | None = None,
         registry: Registry | None = None,
         options: StreamOptions | None = None,
-        tool_execution: ToolExecution = "parallel",
+        tool_execution: Literal["parallel", "sequential"] = "parallel",
         abort_grace_seconds: float | None = 5.0,
         steering_mode: QueueMode = "one-at-a-time",
         follow_up_mode: QueueMode = "one-at-a-time",
@@ -64,6 +63,10 @@ class Agent(RunActions):
     ) -> None:
         if hooks is not None and plugins:
             raise TypeError("Agent: pass plugins or hooks, not both")
+        # Imported here, as the loop is by the first run, so that naming an agent is cheap.
+        from ._registry import Registry, collect_contributions
+        from .hooks import Hooks
+
         base = hooks if hooks is not None else Hooks.over(*plugins)
         self.hooks = base.extended(callables) if callables else base
         if registry is None:
@@ -75,11 +78,11 @@ class Agent(RunActions):
         self.stream_function = stream
         given = options or StreamOptions()
         self.options = given if given.transport is not None else given.replace(transport="auto")
-        self.tool_execution: ToolExecution = tool_execution
+        self.tool_execution: Literal["parallel", "sequential"] = tool_execution
         self.abort_grace_seconds = abort_grace_seconds
         self.steering_queue = MessageQueue(steering_mode) if steering_queue is None else steering_queue
         self.follow_up_queue = MessageQueue(follow_up_mode) if follow_up_queue is None else follow_up_queue
-        self._subscribers: list[Subscriber] = []
+        self.subscribers: list[Subscriber] = []
         self._run: ActiveRun | None = None
         if stream is None and get_default_stream() is None and registry.providers.get(model.api) is None:
             apis = ", ".join(registry.providers.names()) or "none"
@@ -154,6 +157,8 @@ class Agent(RunActions):
 
     def run_sync(self, prompt: str | AgentMessage | Sequence[AgentMessage]) -> list[AgentMessage]:
         """Run :meth:`prompt` in an event loop of its own, for scripts."""
+        import asyncio
+
         return asyncio.run(self.prompt(prompt))
 
     def abort(self, reason: str = "") -> None:
@@ -166,8 +171,8 @@ class Agent(RunActions):
 
     async def wait_for_idle(self) -> None:
         """Wait until the current run is over and its subscribers have seen the end."""
-        if self._run is not None and self._run.task is not None:
-            await asyncio.wait([self._run.task])
+        if self._run is not None:
+            await self._run.over()
 
     def reset(self) -> None:
         """Forget messages, queues and errors; model, system prompt and tools stay.
@@ -188,153 +193,34 @@ class Agent(RunActions):
 
         :returns: a function that ends the subscription.
         """
-        if subscriber not in self._subscribers:
-            self._subscribers.append(subscriber)
+        if subscriber not in self.subscribers:
+            self.subscribers.append(subscriber)
 
         def unsubscribe() -> None:
-            if subscriber in self._subscribers:
-                self._subscribers[self._subscribers.index(subscriber)] = _unsubscribed
+            if subscriber in self.subscribers:
+                self.subscribers[self.subscribers.index(subscriber)] = _unsubscribed
 
         return unsubscribe
 
     # --- inside a run ---
 
-    def _announce(self, event: AgentEvent) -> Awaitable[None] | None:
-        run = self._run
-        if run is None:
-            raise RuntimeError("an event outside a run")
-        if type(event) is MessageUpdateEvent:
-            self.state.open = event
-        else:
-            run.reduce(event)
-        signal = run.controller.signal
-        for position, subscriber in enumerate(self._subscribers):
-            answer = subscriber(event, signal)
-            if answer is not None:
-                return self._announce_rest(event, signal, position, answer)
-        return None
-
-    async def _announce_rest(
-        self, event: AgentEvent, signal: AbortSignal, position: int, answer: Awaitable[None] | None
-    ) -> None:
-        subscribers = self._subscribers
-        while True:
-            if answer is not None and inspect.isawaitable(answer):
-                await answer
-            position += 1
-            if position == len(subscribers):
-                return
-            answer = subscribers[position](event, signal)
-
     async def _start(self, prompts: list[AgentMessage] | None) -> list[AgentMessage]:
-        run = self._run = ActiveRun(self.state, self)
-        self._subscribers = [subscriber for subscriber in self._subscribers if subscriber is not _unsubscribed]
-        run.task = asyncio.create_task(self._drive(run, prompts))
-        run.task.add_done_callback(lambda _: self._settle())
+        from ._agent_run import ActiveRun
+
+        run = self._run = ActiveRun(self)
+        self.subscribers = [subscriber for subscriber in self.subscribers if subscriber is not _unsubscribed]
+        run.start(prompts, self._settle)
         return await run.wait(None if self.abort_grace_seconds is None else self.abort_grace_seconds + 1)
 
     def _settle(self) -> None:
         self.state.settle()
         self._run = None
 
-    async def _drive(self, run: ActiveRun, prompts: list[AgentMessage] | None) -> list[AgentMessage]:
-        try:
-            await self._run_loop(run, prompts)
-        except (Exception, asyncio.CancelledError) as error:
-            if run.closing or not run.started:
-                raise
-            task = asyncio.current_task()
-            cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
-            if cancelled:
-                run.controller.abort()
-            text = "Run was cancelled" if cancelled else error_text(error) or type(error).__name__
-            try:
-                await self._close_failed(run, text)
-            finally:
-                run.controller.abort()
-            if cancelled:
-                raise
-        return run.produced
+    def provider_stream(self, model: Model, context: Context, options: StreamOptions) -> Any:
+        """Make a request with the provider that serves the model's api, else with the process-wide default.
 
-    async def _run_loop(self, run: ActiveRun, prompts: list[AgentMessage] | None) -> None:
-        state, skip_first_poll = self.state, False
-        if prompts is None and isinstance(state.messages[-1], AssistantMessage):
-            prompts, skip_first_poll = await self._queued(run)
-        state.begin()
-        context = AgentContext(state.system_prompt, state.messages, state.tools)
-        config = AgentLoopConfig(
-            model=state.model,
-            thinking_level=state.thinking_level,
-            options=self.options,
-            hooks=self.hooks,
-            stream=self.stream_function or self._provider_stream,
-            steering=self.steering_queue.drain,
-            follow_up=self.follow_up_queue.drain,
-            skip_first_poll=skip_first_poll,
-            tool_execution=self.tool_execution,
-            abort_grace_seconds=self.abort_grace_seconds,
-            ctx=run.ctx,
-            cancel=run.fail,
-        )
-        if prompts is None:
-            await run_agent_loop_continue(context, config, self._announce, run.controller.signal)
-        else:
-            await run_agent_loop(prompts, context, config, self._announce, run.controller.signal)
-
-    async def _queued(self, run: ActiveRun) -> tuple[list[AgentMessage], bool]:
-        """Take what a run after an assistant message starts with, and whether it came from steering."""
-        steering = await self.hooks.steering_messages(run.ctx)
-        steering = self.steering_queue.drain() + steering
-        if steering:
-            return steering, True
-        follow_up = await self.hooks.follow_up_messages(run.ctx)
-        follow_up = self.follow_up_queue.drain() + follow_up
-        if not follow_up:
-            raise ContinueError("Cannot continue from message role: assistant")
-        return follow_up, False
-
-    async def _close_failed(self, run: ActiveRun, text: str) -> None:
-        """Emit the closing sequence of a run that failed: its failure as a message, turn_end, agent_end.
-
-        A cancellation ends only what is waited for; it comes out when the sequence is complete.
+        :raises ConfigError: there is neither.
         """
-        run.closing = True
-        model = self.state.model
-        message = AssistantMessage(
-            content=[TextContent(text="")],
-            api=model.api,
-            provider=model.provider,
-            model=model.id,
-            stop_reason="aborted" if run.was_aborted else "error",
-            error_message=text,
-        )
-        emit = observed(self.hooks, run.ctx, self._announce)
-        cancelled: asyncio.CancelledError | None = None
-        for event in (
-            MessageStartEvent(message),
-            MessageEndEvent(message),
-            TurnEndEvent(message, []),
-            AgentEndEvent(run.produced),
-        ):
-            try:
-                if isinstance(event, MessageEndEvent):
-                    await self._record_failure(run, message)
-                pending = emit(event)
-                if pending is not None:
-                    await pending
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
-
-    async def _record_failure(self, run: ActiveRun, message: AssistantMessage) -> None:
-        try:
-            await self.hooks.record_message(message, run.ctx)
-        except HookError as error:
-            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-            self.hooks.report(PluginFailure(error.plugin, error.distribution, error.hook, cause))
-
-    def _provider_stream(self, model: Model, context: Any, options: StreamOptions) -> Any:
         provider = self.registry.providers.get(model.api)
         if provider is not None:
             return provider.stream(model, context, options)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._dispatch import log
 from ._loader import Loaded, PluginRecord, load_plugins
+from ._log import log
 from ._registry import Registry
 from .agent import Agent
 from .context import SelectionContext
@@ -247,5 +247,5 @@ class Build:
             finally:
                 resolving.close()
         for notice in selection.notices:
-            log.info("%s", notice)
+            log().info("%s", notice)
         return model

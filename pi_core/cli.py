@@ -13,7 +13,8 @@ from typing import Any, Final
 import click
 
 from ._build_commands import build_commands
-from ._dispatch import Owner, log
+from ._dispatch import Owner
+from ._log import log
 from ._registry import DEFAULT
 from .build import Build
 from .commands import Command
@@ -38,7 +39,7 @@ def run(arguments: list[str]) -> int:
         build = Build.from_environment(built_in_only=built_in_only) if path is None else Build.load(path)
         return _invoke(build, arguments)
     except PiError as error:
-        log.info("the command failed", exc_info=error)
+        log().info("the command failed", exc_info=error)
         click.echo(f"pi: {error}", err=True)
         return 1
     except KeyboardInterrupt:

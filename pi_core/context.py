@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
+from ._log import log
 from .messages import AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage, WireModel
 from .providers import UNKNOWN_MODEL, Model
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from .hooks import Hooks
     from .tools import Tool
 
-log = logging.getLogger("pi")
 
 T = TypeVar("T")
 
@@ -57,6 +55,8 @@ class AbortSignal:
         """Wait until the signal is aborted."""
         if self._aborted:
             return
+        import asyncio
+
         future = asyncio.get_running_loop().create_future()
         remove = self.on_abort(lambda: None if future.done() else future.set_result(None))
         try:
@@ -91,7 +91,7 @@ class AbortController:
             try:
                 callback()
             except Exception:
-                log.exception("a callback of an abort signal failed")
+                log().exception("a callback of an abort signal failed")
 
 
 class ListView(Sequence[T]):

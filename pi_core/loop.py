@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
+from ._log import log
 from ._run import Emit, Run, ToolExecution
 from .batch import Batch, run_tool_batch
 from .context import AbortSignal, AgentContext, ListView, RunContext, Turn, as_messages
@@ -49,8 +49,6 @@ from .providers import (
     get_default_stream,
 )
 from .streams import EventStream, MessageAssembler
-
-log = logging.getLogger("pi")
 
 Poll: TypeAlias = Callable[[], Iterable[AgentMessage] | Awaitable[Iterable[AgentMessage] | None] | None]
 
@@ -412,7 +410,7 @@ async def _close(stream: object) -> None:
         try:
             await close()
         except Exception:
-            log.warning("closing the stream of a response failed", exc_info=True)
+            log().warning("closing the stream of a response failed", exc_info=True)
 
 
 def _no_stream(model: Model) -> ConfigError:

@@ -35,6 +35,7 @@ class WireModel(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
+        defer_build=True,
     )
 
     def to_json(self) -> dict[str, Any]:
@@ -130,7 +131,9 @@ class Usage(WireModel):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    cache_write1h: int | None = Field(default=None, alias="cacheWrite1h")
+    cache_write1h: int | None = Field(
+        default=None, validation_alias="cacheWrite1h", serialization_alias="cacheWrite1h"
+    )
     reasoning: int | None = None
     total_tokens: int = 0
     cost: Cost = NO_COST

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from .events import StreamEvent
 from .messages import Message, ThinkingLevel, WireModel
 
 if TYPE_CHECKING:
     from .context import AbortSignal
+    from .events import StreamEvent
     from .tools import Tool
 
 
@@ -145,9 +145,9 @@ class Context:
     tools: Sequence[Tool] = field(default_factory=tuple)
 
 
-StreamFunction: TypeAlias = Callable[
-    [Model, Context, StreamOptions], AsyncIterable[StreamEvent] | Awaitable[AsyncIterable[StreamEvent]]
-]
+StreamFunction: TypeAlias = (
+    "Callable[[Model, Context, StreamOptions], AsyncIterable[StreamEvent] | Awaitable[AsyncIterable[StreamEvent]]]"
+)
 """Makes one request. Failures of the request are events; what it raises fails the run."""
 
 
