@@ -213,11 +213,16 @@ def page_text(body: str) -> str | None:
 # --- what a provider says -----------------------------------------------------------------------------------------
 
 
-def http_error(status: int, headers: Mapping[str, str], body: bytes) -> ResponseError:
-    """Return the failure that an HTTP status and its body mean."""
+def http_error(status: int, headers: Mapping[str, str], body: bytes, *, whole: bool = False) -> ResponseError:
+    """Return the failure that an HTTP status and its body mean.
+
+    :param whole: whether the text shows the whole body, not only the error in it.
+    """
     text, data = _decode(body)
     error = _error_of(data)
-    if isinstance(error, dict) and error:
+    if whole and data:
+        shown = f"{status} {cut(compact(data))}"
+    elif isinstance(error, dict) and error:
         shown = f"{status}: {cut(compact(error))}{_upstream(error, compact(error))}"
     elif isinstance(error, str) and error.strip():
         shown = f"{status}: {cut(error)}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from pi_core import StreamOptions
+from pi_core import ImageContent, Message, StreamOptions, UserMessage
 
 from ._errors import ResponseError, exception_text
 from ._text import clean
@@ -88,6 +88,18 @@ def cache_retention(options: StreamOptions) -> str:
 def default_headers() -> dict[str, str | None]:
     """Return the headers every request has unless a later layer replaces them."""
     return {"accept": "application/json", "content-type": "application/json", "user-agent": _user_agent()}
+
+
+def copilot_headers(messages: Sequence[Message]) -> dict[str, str | None]:
+    """Return what GitHub Copilot wants to know about a request: who asks, and whether there are images."""
+    asked_by_user = bool(messages) and isinstance(messages[-1], UserMessage)
+    headers: dict[str, str | None] = {
+        "x-initiator": "user" if asked_by_user else "agent",
+        "openai-intent": "conversation-edits",
+    }
+    if any(not isinstance(m.content, str) and any(isinstance(b, ImageContent) for b in m.content) for m in messages):
+        headers["copilot-vision-request"] = "true"
+    return headers
 
 
 @lru_cache(1)

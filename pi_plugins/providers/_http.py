@@ -115,16 +115,26 @@ class Exchange:
 
     A try that fails before any event may be made again: when the connection failed, and when the status or the server
     says so.
+
+    :param whole_errors: whether the text of a refusal shows the whole body, not only the error in it.
     """
 
     def __init__(
-        self, request: HttpRequest, model: Model, options: StreamOptions, watch: Watch, connections: Connections
+        self,
+        request: HttpRequest,
+        model: Model,
+        options: StreamOptions,
+        watch: Watch,
+        connections: Connections,
+        *,
+        whole_errors: bool = False,
     ) -> None:
         self._request = request
         self._model = model
         self._options = options
         self._watch = watch
         self._connections = connections
+        self._whole_errors = whole_errors
         self._tries_left = MAX_RETRIES if options.max_retries is None else options.max_retries
         self._tries = 0
 
@@ -154,8 +164,9 @@ class Exchange:
             finally:
                 if response is not None:
                     await response.close()
-            failure = http_error(response.status, response.headers, body)
-            await self.before_retry(failure, short_http_error(response.status, body))
+            failure = http_error(response.status, response.headers, body, whole=self._whole_errors)
+            short = None if self._whole_errors else short_http_error(response.status, body)
+            await self.before_retry(failure, short)
 
     async def before_retry(self, failure: ResponseError, short: str | None = None) -> None:
         """Wait as long as the server asks or the number of tries suggests; raise the failure if no try is left.

@@ -7,7 +7,7 @@ raised out of a stream, and its last event is always one done or one error.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -44,6 +44,9 @@ class Prepared:
 
     :param headers: the API's own headers.
     :param key_headers: those that carry the key; any of them, from wherever, does without one.
+    :param whole_errors: whether the text of a refused request shows the whole body, not only the error in it.
+    :param finish: has the last say on the payload; it gets that and the headers, which it may change in place.
+    :param recover: gets the failure of a refused request and returns another one to make instead, or ``None``.
     """
 
     url: str
@@ -51,6 +54,9 @@ class Prepared:
     key_headers: Sequence[str]
     payload: dict[str, Any]
     decoder: Decoder
+    whole_errors: bool = False
+    finish: Callable[[Any, dict[str, str | None]], Any] | None = None
+    recover: Callable[[ResponseError], Prepared | None] | None = None
 
 
 class Api(Protocol):
@@ -82,10 +88,19 @@ async def stream_response(
         if watch.aborted:
             raise AbortedError
         prepared = api.prepare(model, context, options, assembler)
-        decoder = prepared.decoder
-        request = await _final_request(prepared, model, options, secrets)
-        reader = EventReader(Exchange(request, model, options, watch, connections), decoder, watch)
-        await reader.open()
+        while True:
+            decoder = prepared.decoder
+            request = await _final_request(prepared, model, options, secrets)
+            exchange = Exchange(request, model, options, watch, connections, whole_errors=prepared.whole_errors)
+            reader = EventReader(exchange, decoder, watch)
+            try:
+                await reader.open()
+                break
+            except ResponseError as refusal:
+                plainer = prepared.recover(refusal) if prepared.recover is not None else None
+                if plainer is None:
+                    raise
+                prepared = plainer
         yield assembler.start()
         while events := await reader.read():
             for event in decoder.feed(events):
@@ -139,6 +154,8 @@ async def _final_request(prepared: Prepared, model: Model, options: StreamOption
         if inspect.isawaitable(changed_payload):
             changed_payload = await changed_payload
         payload = payload if changed_payload is None else changed_payload
+    if prepared.finish is not None:
+        payload = prepared.finish(payload, merged)
     return HttpRequest(prepared.url, check_headers(merged), encode_json(payload))
 
 
