@@ -1,0 +1,82 @@
+"""The built-in tools: ``read``, ``bash``, ``edit``, ``write``, ``grep``, ``find`` and ``ls``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from pi_core import hookimpl
+
+if TYPE_CHECKING:
+    from pi_core import Tool
+
+
+class ToolsOptions(BaseModel):
+    """Options of the ``tools`` plugin.
+
+    :param cwd: directory that relative paths start from and commands run in; by default the process's own, looked up
+        at each call.
+    :param max_lines: most lines of a file or of a command's output that the model is shown.
+    :param max_bytes: most bytes of it, as UTF-8.
+    :param max_image_bytes: largest image that is sent to a model, in bytes of its base64 form.
+    :param max_edit_bytes: largest file that ``edit`` takes, in bytes.
+    :param max_log_bytes: most bytes of a command's output that are kept in a file.
+    :param shell: the program that runs commands with ``-c``; by default ``bash``, or ``sh`` where there is none.
+    :param command_prefix: put before every command, on a line of its own.
+    :param env: variables that commands get besides the process's own.
+    :param timeout: seconds after which a command is ended when the model names no time; none by default.
+    :param search_timeout: seconds after which ``grep`` and ``find`` give up.
+    :param kill_grace_seconds: how long ended processes have between SIGTERM and SIGKILL.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    cwd: str | None = None
+    max_lines: PositiveInt = 2000
+    max_bytes: PositiveInt = 50 * 1024
+    max_image_bytes: PositiveInt = 4_718_592
+    max_edit_bytes: PositiveInt = 64 * 1024 * 1024
+    max_log_bytes: PositiveInt = 256 * 1024 * 1024
+    shell: str | None = None
+    command_prefix: str | None = None
+    env: dict[str, str] = {}
+    timeout: PositiveFloat | None = None
+    search_timeout: PositiveFloat = 120
+    kill_grace_seconds: NonNegativeFloat = 2
+
+    def directory(self) -> str:
+        """Return the absolute path that relative ones start from."""
+        return os.path.abspath(os.path.expanduser(self.cwd)) if self.cwd else os.getcwd()
+
+
+class ToolsPlugin:
+    """Contributes the built-in tools.
+
+    :param options: what the tools share; the defaults when the plugin is used without a build.
+    """
+
+    Options = ToolsOptions
+
+    def __init__(self, options: ToolsOptions | None = None) -> None:
+        self.options = options or ToolsOptions()
+
+    @hookimpl
+    def configure(self, options: ToolsOptions) -> None:
+        """Take the options of the build."""
+        self.options = options
+
+    @hookimpl
+    def register_tools(self) -> list[Tool]:
+        """Contribute the seven tools."""
+        from .bash import bash_tool
+        from .edit import edit_tool
+        from .find import find_tool
+        from .grep import grep_tool
+        from .ls import ls_tool
+        from .read import read_tool
+        from .write import write_tool
+
+        makers = (read_tool, bash_tool, edit_tool, write_tool, grep_tool, find_tool, ls_tool)
+        return [make(self.options) for make in makers]

@@ -1,0 +1,146 @@
+"""The ``read`` tool: a part of a text file, or an image."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pi_core import ImageContent, TextContent, Tool, ToolContext, ToolResult
+
+from ._arguments import STRICT, count
+from ._content import HEAD_BYTES, IMAGES, as_utf8, sniff
+from ._errors import ToolError, system_error
+from ._files import open_regular
+from ._images import require_small_image, require_sound_image
+from ._lines import Selection, select_lines
+from ._paths import resolve_existing
+from ._threads import Stop, in_thread
+from ._truncate import Truncation, format_size
+
+if TYPE_CHECKING:
+    from . import ToolsOptions
+
+_CHUNK = 1024 * 1024
+
+
+def read_tool(options: ToolsOptions) -> Tool:
+    """Make the ``read`` tool."""
+
+    async def execute(arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        stop = Stop(context.signal)
+        model = context.run.model if context.run is not None else None
+        sees_images = model is None or model.id == "unknown" or "image" in model.input
+        return await in_thread(lambda: _read(arguments, options, stop, sees_images), stop)
+
+    return Tool(
+        name="read",
+        description=(
+            f"Read a text file or an image. Shows at most {options.max_lines} lines or "
+            f"{format_size(options.max_bytes)}; go on with offset."
+        ),
+        parameters={
+            "type": "object",
+            "required": ["path"],
+            "properties": {
+                "path": {"type": "string", "description": "File to read"},
+                "offset": {"type": "number", "description": "First line, from 1"},
+                "limit": {"type": "number", "description": "Number of lines"},
+            },
+        },
+        execute=execute,
+        constrained_sampling=STRICT,
+        replay="safe",
+    )
+
+
+def _read(arguments: dict[str, Any], options: ToolsOptions, stop: Stop, sees_images: bool) -> ToolResult:
+    path = resolve_existing(arguments["path"], options.directory())
+    try:
+        with open_regular(path) as file:
+            head = file.read(HEAD_BYTES)
+            content = sniff(head)
+            if content.mime in IMAGES:
+                size = os.fstat(file.fileno()).st_size
+                require_small_image(arguments["path"], size, options.max_image_bytes)
+                return _image(arguments["path"], head + file.read(size), content.mime, sees_images)
+            if content.encoding is None:
+                size = os.fstat(file.fileno()).st_size
+                raise ToolError(
+                    f"{arguments['path']} is a binary file ({content.mime}, {format_size(size)}); "
+                    "use bash to look into it"
+                )
+            return _text(arguments, as_utf8(_chunks(head, file, stop), content.encoding), options)
+    except FileNotFoundError as error:
+        raise system_error(error, "access", path) from None
+    except IsADirectoryError as error:
+        raise system_error(error, "read", path) from None
+    except OSError as error:
+        raise system_error(error, "open", path) from None
+
+
+def _chunks(head: bytes, file: BinaryIO, stop: Stop) -> Iterator[bytes]:
+    yield head
+    while chunk := file.read(_CHUNK):
+        stop.check()
+        yield chunk
+
+
+def _text(arguments: dict[str, Any], chunks: Iterator[bytes], options: ToolsOptions) -> ToolResult:
+    offset = count(arguments, "offset", 1)
+    limit = None if arguments.get("limit") is None else count(arguments, "limit", 1)
+    selection = select_lines(
+        chunks, offset=offset, limit=limit, max_lines=options.max_lines, max_bytes=options.max_bytes
+    )
+    if offset > max(1, selection.total_lines):
+        raise ToolError(f"Offset {offset} is beyond end of file ({selection.total_lines} lines total)")
+    text = selection.text + _notice(arguments["path"], offset, selection, options)
+    details = None
+    if selection.stopped_by in ("lines", "bytes"):
+        details = {"truncation": _truncation(selection, options).to_json()}
+    return ToolResult.text(text, details=details, structured_content=text)
+
+
+def _notice(path: str, offset: int, selection: Selection, options: ToolsOptions) -> str:
+    following = offset + selection.lines
+    if selection.stopped_by is None:
+        return ""
+    if selection.stopped_by == "limit":
+        left = selection.total_lines - following + 1
+        return f"\n\n[{left} more lines in file. Use offset={following} to continue.]"
+    if selection.long_line is not None:
+        limit = format_size(options.max_bytes)
+        return (
+            f"[Line {offset} is {format_size(selection.long_line)}, exceeds {limit} limit. "
+            f"Use bash: sed -n '{offset}p' {shlex.quote(path)} | head -c {options.max_bytes}]"
+        )
+    shown = f"Showing lines {offset}-{following - 1} of {selection.total_lines}"
+    if selection.stopped_by == "bytes":
+        shown += f" ({format_size(options.max_bytes)} limit)"
+    return f"\n\n[{shown}. Use offset={following} to continue.]"
+
+
+def _truncation(selection: Selection, options: ToolsOptions) -> Truncation:
+    return Truncation(
+        content=selection.text,
+        truncated_by="lines" if selection.stopped_by == "lines" else "bytes",
+        total_lines=selection.rest_lines,
+        total_bytes=selection.rest_bytes,
+        output_lines=selection.lines,
+        output_bytes=selection.bytes,
+        max_lines=options.max_lines,
+        max_bytes=options.max_bytes,
+        first_line_exceeds_limit=selection.long_line is not None,
+    )
+
+
+def _image(path: str, data: bytes, mime: str, sees_images: bool) -> ToolResult:
+    require_sound_image(path, data, mime)
+    note = f"Read image file [{mime}]"
+    if not sees_images:
+        text = f"{note}\nThe current model takes no images, so it is left out."
+        return ToolResult.text(text, details={"imageUnsupportedByModel": True}, structured_content=text)
+    image = ImageContent(data=base64.b64encode(data).decode(), mime_type=mime)
+    return ToolResult(content=[TextContent(text=note), image], structured_content={**image.to_json(), "note": note})
