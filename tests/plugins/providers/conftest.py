@@ -20,6 +20,8 @@ from pi_plugins.providers._connections import Connections
 from pi_plugins.providers._transport import JoiningTransport
 from pi_plugins.providers.openai_completions import OpenAICompletionsProvider
 
+from .wire_cases import WireRunner
+
 HERE = Path(__file__).parent
 SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8"}
 
@@ -33,20 +35,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     no_recordings = config.getoption("recordings_dir", None) is None
-    return True if no_recordings and collection_path.name == "test_completions_recordings.py" else None
+    return True if no_recordings and collection_path.name.endswith("_recordings.py") else None
+
+
+def provider_of(module: Any) -> Any:
+    """The provider a test module is about, which it names ``PROVIDER``."""
+    return getattr(module, "PROVIDER", OpenAICompletionsProvider)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     config = metafunc.config
+    api = provider_of(metafunc.module)().api
     wire = config.getoption("wire_dir", None) or HERE / "wire"
     recordings = config.getoption("recordings_dir", None)
     sources = {
-        "wire_case": sorted((wire / "openai-completions").glob("*.json")),
-        "recorded_stream": sorted((recordings / "streams/openai-completions").glob("*.json")) if recordings else [],
-        "recorded_error": sorted((recordings / "errors").glob("*openai-completions*.json")) if recordings else [],
-        "recorded_sequence": (
-            sorted((recordings / "sequences/openai-completions").glob("*.json")) if recordings else []
-        ),
+        "wire_case": sorted((wire / api).glob("*.json")),
+        "recorded_stream": sorted((recordings / "streams" / api).glob("*.json")) if recordings else [],
+        "recorded_error": sorted((recordings / "errors").glob(f"*--{api}--*.json")) if recordings else [],
+        "recorded_sequence": sorted((recordings / "sequences" / api).glob("*.json")) if recordings else [],
     }
     for name, paths in sources.items():
         if name in metafunc.fixturenames:
@@ -252,29 +258,37 @@ class Played(httpx.AsyncBaseTransport):
 
 
 @pytest.fixture
-def played() -> Callable[..., tuple[OpenAICompletionsProvider, Played]]:
+def provider_type(request: pytest.FixtureRequest) -> Any:
+    """The class of the provider that the test's module is about."""
+    return provider_of(request.module)
+
+
+@pytest.fixture
+def played(provider_type: Any) -> Callable[..., tuple[Any, Played]]:
     """Makes a provider that gets scripted replies without a network."""
 
-    def make(*replies: Reply) -> tuple[OpenAICompletionsProvider, Played]:
+    def make(*replies: Reply) -> tuple[Any, Played]:
         transport = Played(*replies)
-        return OpenAICompletionsProvider(Connections(lambda: transport)), transport
+        return provider_type(Connections(lambda: transport)), transport
 
     return make
 
 
 @pytest.fixture
-def rerouted() -> Callable[[Server], tuple[OpenAICompletionsProvider, Rerouted]]:
+def rerouted(provider_type: Any) -> Callable[[Server], tuple[Any, Rerouted]]:
     """Makes a provider whose requests end at a server, whatever address the model has."""
 
-    def make(server: Server) -> tuple[OpenAICompletionsProvider, Rerouted]:
+    def make(server: Server) -> tuple[Any, Rerouted]:
         transport = Rerouted(server)
-        return OpenAICompletionsProvider(Connections(lambda: transport)), transport
+        return provider_type(Connections(lambda: transport)), transport
 
     return make
 
 
 @pytest.fixture
-def play(serve: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[StreamEvent], Server]]:
+def play(
+    serve: Any, model: Any, provider_type: Any, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[list[StreamEvent], Server]]:
     """Runs a provider against replies, with short delays before tries; returns the events and the server."""
     monkeypatch.setattr(_http, "_FIRST_DELAY_MS", 2)
 
@@ -282,9 +296,7 @@ def play(serve: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[lis
         async def go() -> tuple[list[StreamEvent], Server]:
             async with serve(*replies) as server:
                 context = Context(messages=[user_message("x")])
-                stream = OpenAICompletionsProvider().stream(
-                    make_model(base_url=server.url), context, StreamOptions(**options)
-                )
+                stream = provider_type().stream(model(base_url=server.url), context, StreamOptions(**options))
                 return await Calls.collect(stream), server
 
         return asyncio.run(go())
@@ -292,14 +304,12 @@ def play(serve: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[lis
     return run
 
 
-def make_model(**fields: Any) -> Model:
-    given = {"id": "test-model", "api": "openai-completions", "provider": "local", "base_url": "http://127.0.0.1:1/v1"}
-    return Model.model_validate(given | fields)
-
-
 @pytest.fixture
-def model() -> Callable[..., Model]:
-    return make_model
+def model(provider_type: Any) -> Callable[..., Model]:
+    """Makes a model of the provider, by default on a port where nobody listens."""
+    api = provider_type().api
+    given = {"id": "test-model", "api": api, "provider": "local", "base_url": "http://127.0.0.1:1/v1"}
+    return lambda **fields: Model.model_validate(given | fields)
 
 
 def _never(arguments: Any, context: Any) -> None:
@@ -343,6 +353,8 @@ class Calls:
             "headers": "headers",
             "maxRetries": "max_retries",
             "maxRetryDelayMs": "max_retry_delay_ms",
+            "thinkingBudgets": "thinking_budgets",
+            "transport": "transport",
         }
         return StreamOptions(**{names[name]: value for name, value in data.items()}, **more)
 
@@ -377,3 +389,9 @@ def cuts() -> Callable[[bytes, Iterable[int] | None], dict[str, list[bytes]]]:
         }
 
     return ways
+
+
+@pytest.fixture
+def wire(serve: Any, reply: Any, rerouted: Any, played: Any, calls: Any, model: Any, cuts: Any) -> WireRunner:
+    """Runs wire cases."""
+    return WireRunner(serve, reply, rerouted, played, calls, model, cuts)
