@@ -151,7 +151,7 @@ async def _prepare(run: Run, message: AssistantMessage, content: ToolCallContent
         return _failure(content, ABORTED)
     if isinstance(verdict, Block):
         blocked = _failure(content, verdict.reason or BLOCKED)
-        blocked.result.terminate = verdict.terminate
+        blocked.result.terminate = verdict.terminate or None
         return blocked
     return verdict
 

@@ -52,12 +52,12 @@ def messages(specs: str | Json | Sequence[str | Json] | None) -> list[AgentMessa
 
 def model(ref: str = "test-model") -> Model:
     """The model of a reference ``id`` or ``provider/id``."""
-    provider, _, id_ = ref.rpartition("/")
+    provider, _, id_ = ref.partition("/") if "/" in ref else ("test-provider", "", ref)
     return Model(
         id=id_,
         name=id_,
         api="test-api",
-        provider=provider or "test-provider",
+        provider=provider,
         base_url="http://localhost:0",
         reasoning=True,
         input=["text", "image"],
