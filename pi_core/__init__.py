@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .agent import AgentState as AgentState
     from .agent import MessageQueue as MessageQueue
     from .agent import Subscriber as Subscriber
+    from .assembler import MessageAssembler as MessageAssembler
     from .batch import run_tool_call as run_tool_call
     from .build import Build as Build
     from .commands import Command as Command
@@ -122,7 +123,6 @@ if TYPE_CHECKING:
     from .providers import set_default_stream as set_default_stream
     from .streams import AssistantStream as AssistantStream
     from .streams import EventStream as EventStream
-    from .streams import MessageAssembler as MessageAssembler
     from .tools import UNSET as UNSET
     from .tools import Block as Block
     from .tools import ReplaceArguments as ReplaceArguments
@@ -148,6 +148,7 @@ _HOMES = {
         "MessageQueue",
         "Subscriber",
     ),
+    "assembler": ("MessageAssembler",),
     "batch": ("run_tool_call",),
     "build": ("Build",),
     "commands": ("Command",),
@@ -264,7 +265,6 @@ _HOMES = {
     "streams": (
         "AssistantStream",
         "EventStream",
-        "MessageAssembler",
     ),
     "tools": (
         "Block",

@@ -241,10 +241,10 @@ class ActiveRun:
         self.produced.append(event.message)
 
     def _tool_start(self, event: ToolExecutionStartEvent) -> None:
-        self.agent.state.pending_tool_calls |= {event.tool_call_id}
+        self.agent.state.running.add(event.tool_call_id)
 
     def _tool_end(self, event: ToolExecutionEndEvent) -> None:
-        self.agent.state.pending_tool_calls -= {event.tool_call_id}
+        self.agent.state.running.discard(event.tool_call_id)
 
     def _turn_end(self, event: TurnEndEvent) -> None:
         if event.message.error_message:

@@ -56,7 +56,7 @@ class AgentState:
         "is_streaming",
         "model",
         "open",
-        "pending_tool_calls",
+        "running",
         "system_prompt",
         "thinking_level",
     )
@@ -75,7 +75,7 @@ class AgentState:
         self._tools = list(tools)
         self._messages = list(messages)
         self.is_streaming = False
-        self.pending_tool_calls: frozenset[str] = frozenset()
+        self.running: set[str] = set()
         self.error_message: str | None = None
         self.open: MessageStartEvent | MessageUpdateEvent | None = None
 
@@ -98,6 +98,11 @@ class AgentState:
         self._tools = list(tools)
 
     @property
+    def pending_tool_calls(self) -> frozenset[str]:
+        """The ids of the tool calls that were taken up and are not final yet."""
+        return frozenset(self.running)
+
+    @property
     def streaming_message(self) -> AgentMessage | None:
         """The message between its start and its end, of whatever role."""
         return None if self.open is None else self.open.message
@@ -108,4 +113,5 @@ class AgentState:
 
     def settle(self) -> None:
         """Mark the agent as idle."""
-        self.is_streaming, self.pending_tool_calls, self.open = False, frozenset(), None
+        self.is_streaming, self.open = False, None
+        self.running.clear()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from .messages import AgentMessage, AssistantMessage, ToolCallContent, ToolResultMessage
 
 if TYPE_CHECKING:
-    from .streams import Frame
+    from .assembler import Frame
     from .tools import ToolResult
 
 
@@ -52,7 +52,8 @@ class UpdateEvent:
     event, so that the events of a response are made without naming them.
     """
 
-    __slots__ = ()
+    if not TYPE_CHECKING:
+        __slots__ = ()
     type: ClassVar[str]
     content_index: int
     frame: Frame | None

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from ._log import log
 from ._run import Emit, Run, ToolExecution
+from .assembler import MessageAssembler, Replay
 from .batch import Batch, run_tool_batch
 from .context import AbortSignal, AgentContext, ListView, RunContext, Turn, as_messages
 from .errors import ConfigError, ContinueError
@@ -48,7 +49,7 @@ from .providers import (
     StreamOptions,
     get_default_stream,
 )
-from .streams import EventStream, MessageAssembler
+from .streams import EventStream
 
 Poll: TypeAlias = Callable[[], Iterable[AgentMessage] | Awaitable[Iterable[AgentMessage] | None] | None]
 
@@ -347,25 +348,26 @@ class _Requests:
 
     async def _not_made(self) -> AssistantMessage:
         reason = self._run.signal.reason if self._run.signal is not None else ""
-        message = self._assembler(None).message("aborted", error_message=reason or REQUEST_ABORTED)
+        message = self._assembler().message("aborted", error_message=reason or REQUEST_ABORTED)
         await self._run.add_message(message)
         return message
 
     async def _consume(self, stream: AsyncIterable[StreamEvent]) -> AssistantMessage:
         run, emit = self._run, self._run.emit
         started: StartEvent | None = None
-        assembler: MessageAssembler | None = None
+        source: MessageAssembler | Replay | None = None
         final: AssistantMessage | None = None
         try:
             async for event in stream:
                 if isinstance(event, UpdateEvent):
                     if started is None:
                         continue
-                    if event.frame is None:
-                        assembler = assembler or self._assembler(started)
-                        assembler.apply(event)
+                    if event.frame is not None:
+                        source = event.frame[0]
                     else:
-                        assembler = event.frame[0]
+                        if not isinstance(source, Replay):
+                            source = Replay(self._assembler(), started.partial)
+                        source.add(event)
                     pending = emit(MessageUpdateEvent(event))
                     if pending is not None:
                         await pending
@@ -382,7 +384,7 @@ class _Requests:
             await _close(stream)
         if final is None:
             settled = getattr(stream, "settled", None)
-            final = settled[0] if settled is not None else self._cut_off(assembler or self._assembler(started))
+            final = settled[0] if settled is not None else self._cut_off(source, started)
         if final.stop_reason == "aborted" and run.signal is not None and run.signal.reason:
             final = final.model_copy(update={"error_message": run.signal.reason})
         if started is None:
@@ -390,17 +392,19 @@ class _Requests:
         await run.close_message(final)
         return final
 
-    def _assembler(self, started: StartEvent | None) -> MessageAssembler:
-        """What hand-made events are put together with, and a response that never began."""
+    def _assembler(self) -> MessageAssembler:
         model = self._run.ctx.model
-        assembler = MessageAssembler(model.api, model.provider, model.id)
-        if started is not None:
-            assembler.begin(started.partial)
-        return assembler
+        return MessageAssembler(model.api, model.provider, model.id)
 
-    @staticmethod
-    def _cut_off(assembler: MessageAssembler) -> AssistantMessage:
-        return assembler.message("error", error_message=NO_FINAL_EVENT)
+    def _cut_off(self, source: MessageAssembler | Replay | None, started: StartEvent | None) -> AssistantMessage:
+        """What has arrived of a response that ended without a final event, as a failure."""
+        if isinstance(source, Replay):
+            source = source.assembler()
+        if source is None:
+            source = self._assembler()
+            if started is not None:
+                source.begin(started.partial)
+        return source.message("error", error_message=NO_FINAL_EVENT)
 
 
 async def _close(stream: object) -> None:

@@ -23,7 +23,7 @@ from .events import AgentEvent, StreamEvent
 from .hooks import Hooks
 from .messages import AssistantMessage, ErrorDetails, Message, StopReason, ToolCallContent, Usage
 from .providers import Context, Model, ProviderResponse, StreamOptions
-from .streams import MessageAssembler
+from .assembler import MessageAssembler
 
 SCRIPTED_MODEL = Model(
     id="scripted", name="Scripted", api="scripted", provider="scripted", reasoning=True, input=["text", "image"]
@@ -129,7 +129,7 @@ class Reply:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | str) -> Reply:
-        """Make a reply of JSON: a string, or an object with ``blocks`` and perhaps ``stopReason``, ``error``, ``usage``.
+        """Make a reply of JSON: a string, or an object with ``blocks``, ``stopReason``, ``error``, ``usage``.
 
         A block is ``{"text"}``, ``{"thinking"}``, ``{"toolCall": {"name", "arguments", "id"}}``, each perhaps with
         ``chunks``, or ``{"wait": true}``, which hangs until the run is aborted.

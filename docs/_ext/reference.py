@@ -30,6 +30,7 @@ AREAS = {
     "events": "Events",
     "context": "Context",
     "providers": "Providers",
+    "assembler": "Responses in the making",
     "streams": "Streams",
     "partial_json": "Streamed JSON",
     "loop": "The loop",
