@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from pi_core import ConfigError, Model, SelectionContext
 from ._known import LOCAL_SERVERS, PROVIDERS, KnownProvider, LocalServer
 
 PROBE_SECONDS = 0.5
+_LIST_SECONDS = 2.0
 _LIMIT = 1 << 20
 
 
@@ -22,7 +22,7 @@ async def resolve(name: str | None, ctx: SelectionContext) -> Model | None:
     :raises ConfigError: the name cannot be used; says what to do.
     """
     if ctx.base_url:
-        return await _at_address(name, ctx.base_url, ctx.api or "openai-completions")
+        return await _at_address(name, ctx.base_url, ctx.api or "openai-completions", ctx)
     if name is None:
         return _by_key(ctx) or await _by_local_server(ctx)
     provider, slash, model_id = name.partition("/")
@@ -81,7 +81,7 @@ async def _by_local_server(ctx: SelectionContext) -> Model | None:
     return None
 
 
-async def _at_address(name: str | None, base_url: str, api: str) -> Model:
+async def _at_address(name: str | None, base_url: str, api: str, ctx: SelectionContext) -> Model:
     address = base_url.rstrip("/")
     if not address.startswith(("http://", "https://")):
         raise ConfigError(f"--base-url needs http:// or https://, got '{base_url}'")
@@ -90,6 +90,7 @@ async def _at_address(name: str | None, base_url: str, api: str) -> Model:
         if not models:
             raise ConfigError(f"{address}/models names no model: is the server running? Name one with --model")
         name = models[0]
+        ctx.notice(f"Using {name}, the first model that {address} names. Name another with --model")
     provider, slash, model_id = name.partition("/")
     if slash and provider in PROVIDERS:
         name = model_id
@@ -104,20 +105,23 @@ async def _served(server: LocalServer) -> list[str]:
     except (OSError, TimeoutError):
         return []
     writer.close()
-    return await _list_models(server.base_url)
+    return await _list_models(server.base_url, proxies=False)
 
 
-async def _list_models(base_url: str) -> list[str]:
-    """Ask a server for its models; an empty list when it has none or is no such server."""
+async def _list_models(base_url: str, *, proxies: bool = True) -> list[str]:
+    """Ask a server for its models; an empty list when it has none or is no such server.
+
+    :param proxies: whether the proxies that the environment names are used.
+    """
     import httpx
 
     try:
-        async with httpx.AsyncClient(timeout=PROBE_SECONDS * 4) as client:
+        async with asyncio.timeout(_LIST_SECONDS), httpx.AsyncClient(timeout=None, trust_env=proxies) as client:
             response = await client.get(f"{base_url}/models")
             if response.status_code != 200 or len(response.content) > _LIMIT:
                 return []
             return _model_ids(response.json())
-    except (httpx.HTTPError, json.JSONDecodeError, UnicodeDecodeError):
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError):
         return []
 
 

@@ -6,12 +6,15 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, get_args
 
 import click
 
-from pi_core import Agent, Build, ConfigError, Model, SelectionContext, ThinkingLevel
+from pi_core import Agent, Build, ConfigError, Model, SelectionContext, ThinkingLevel, UserMessage
 
 from ._input import read_prompts
 from .output import JsonOutput, Output, PrintOutput
@@ -46,14 +49,15 @@ def prompt(build: Build, /, print_mode: bool, **options: Any) -> int:
     for problem in build.problems():
         click.echo(f"pi: {problem}", err=True)
     try:
-        return asyncio.run(_run(build, options))
+        # Before there is a loop: reading a pipe inside one could not be interrupted.
+        prompts = read_prompts(options["words"])
+        return asyncio.run(_run(build, prompts, options))
     except ConfigError as error:
         click.echo(f"pi: {error}", err=True)
         return 1
 
 
-async def _run(build: Build, options: dict[str, Any]) -> int:
-    prompts = read_prompts(options["words"])
+async def _run(build: Build, prompts: list[UserMessage], options: dict[str, Any]) -> int:
     selection = SelectionContext(environ=os.environ, base_url=options["base_url"], api=options["api"])
     model = await build.resolve_model(options["model"], selection)
     for notice in selection.notices:
@@ -61,13 +65,13 @@ async def _run(build: Build, options: dict[str, Any]) -> int:
     agent = _agent(build, model, options)
     output: Output = JsonOutput(agent) if options["mode"] == "json" else PrintOutput(agent)
     agent.subscribe(output.on_event)
-    received = _stop_on_signals(agent)
-    output.begin()
-    for one in prompts:
-        await agent.prompt([one])
-        if received or agent.state.error_message:
-            break
-    code = output.finish()
+    with _stopping_on_signals(agent) as received:
+        output.begin()
+        for one in prompts:
+            await agent.prompt([one])
+            if received or agent.state.error_message:
+                break
+        code = output.finish()
     return received[0] if received else code
 
 
@@ -119,17 +123,25 @@ def _system_prompt(build: Build, given: str | None, tools: list[str]) -> str:
     return f"You are a coding agent working in {Path.cwd()}.{able} Answer briefly and to the point."
 
 
-def _stop_on_signals(agent: Agent) -> list[int]:
-    """Abort the run on the first signal; the second one ends the process at once."""
+@contextmanager
+def _stopping_on_signals(agent: Agent) -> Iterator[list[int]]:
+    """Abort the run on the first signal, and end the process at once on the second, even when nothing else goes on.
+
+    Yields the exit code of the signal that came, in a list.
+    """
     received: list[int] = []
     loop = asyncio.get_running_loop()
 
-    def stop(number: int) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        code = _EXIT_CODES[signal.Signals(number)]
         if received:
-            os._exit(_EXIT_CODES[signal.Signals(number)])
-        received.append(_EXIT_CODES[signal.Signals(number)])
-        agent.abort()
+            os._exit(code)
+        received.append(code)
+        loop.call_soon_threadsafe(agent.abort)
 
-    for number in _EXIT_CODES:
-        loop.add_signal_handler(number, stop, number)
-    return received
+    before = {number: signal.signal(number, stop) for number in _EXIT_CODES}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

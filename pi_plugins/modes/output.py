@@ -34,14 +34,19 @@ class Output(Protocol):
 
 def judge(agent: Agent) -> tuple[int, str]:
     """Return the exit code of a finished run and, if it is not 0, why."""
-    last = agent.state.messages[-1] if agent.state.messages else None
-    if not isinstance(last, AssistantMessage):
+    last = _last_answer(agent)
+    if last is None:
         return (1, agent.state.error_message or EMPTY)
     if last.stop_reason in ("error", "aborted"):
         return (1, last.error_message or last.stop_reason)
     if last.stop_reason == "length":
         return (1, TRUNCATED)
     return (0, "") if last.text.strip() else (1, EMPTY)
+
+
+def _last_answer(agent: Agent) -> AssistantMessage | None:
+    last = agent.state.messages[-1] if agent.state.messages else None
+    return last if isinstance(last, AssistantMessage) else None
 
 
 class PrintOutput:
@@ -58,11 +63,10 @@ class PrintOutput:
 
     def finish(self) -> int:
         """Print the answer, and what is wrong with it on stderr."""
-        last = self._agent.state.messages[-1] if self._agent.state.messages else None
-        if isinstance(last, AssistantMessage):
-            for block in last.content:
-                if isinstance(block, TextContent) and block.text:
-                    _write(block.text + "\n")
+        last = _last_answer(self._agent)
+        texts = [block.text for block in last.content if isinstance(block, TextContent)] if last is not None else []
+        if not _write("".join(text + "\n" for text in texts if text)):
+            return 0
         code, why = judge(self._agent)
         if why:
             click.echo(f"pi: {why}", err=True)
@@ -70,10 +74,14 @@ class PrintOutput:
 
 
 class JsonOutput:
-    """Prints a header, then every event as one line of JSON; updates carry only what is new."""
+    """Prints a header, then every event as one line of JSON; updates carry only what is new.
+
+    A reader that goes away ends the run: nobody would see the rest.
+    """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self._read = True
 
     def begin(self) -> None:
         """Print the header."""
@@ -94,16 +102,19 @@ class JsonOutput:
 
     def finish(self) -> int:
         """Print what is wrong with the answer on stderr."""
-        last = self._agent.state.messages[-1] if self._agent.state.messages else None
-        aborted = isinstance(last, AssistantMessage) and last.stop_reason == "aborted"
-        self._line({"type": "agent_settled", "aborted": aborted})
+        last = _last_answer(self._agent)
+        self._line({"type": "agent_settled", "aborted": last is not None and last.stop_reason == "aborted"})
+        if not self._read:
+            return 0
         code, why = judge(self._agent)
         if why:
             click.echo(f"pi: {why}", err=True)
         return code
 
     def _line(self, data: Mapping[str, Any]) -> None:
-        _write(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n")
+        if self._read and not _write(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n"):
+            self._read = False
+            self._agent.abort()
 
 
 def update_json(event: MessageUpdateEvent) -> dict[str, Any]:
@@ -115,11 +126,13 @@ def update_json(event: MessageUpdateEvent) -> dict[str, Any]:
     return {"type": event.type, "assistantMessageEvent": data}
 
 
-def _write(text: str) -> None:
-    """Write to stdout at once; a reader that went away ends the process quietly."""
+def _write(text: str) -> bool:
+    """Write to stdout at once; ``False`` when its reader has gone away."""
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
+        # What is still buffered would fail again when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+        return False
+    return True

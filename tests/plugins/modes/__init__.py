@@ -1,0 +1,1 @@
+"""The modes, as processes of their own with the scripted provider."""

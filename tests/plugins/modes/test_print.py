@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from .running import Pi, call
+
+
+def test_the_answer_is_printed_and_nothing_else(pi: Pi) -> None:
+    done = pi.run("-p", "hello", script=["Grüße, 你好"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Grüße, 你好\n", "")
+
+
+def test_only_the_last_answer_is_printed_block_by_block(pi: Pi) -> None:
+    last = {"blocks": [{"thinking": "hm"}, {"text": "one"}, {"text": "two"}]}
+    done = pi.run("-p", "go", script=[call("ls"), last])
+    assert (done.returncode, done.stdout) == (0, "one\ntwo\n")
+
+
+def test_a_word_without_an_option_prints_too(pi: Pi) -> None:
+    assert pi.run("hello", script=["hi"]).stdout == "hi\n"
+
+
+def test_each_further_word_is_a_prompt_of_its_own(pi: Pi) -> None:
+    done = pi.run("-p", "one", "two", script=["first", "second"])
+    assert (done.returncode, done.stdout) == (0, "second\n")
+
+
+def test_a_failed_prompt_ends_the_rest(pi: Pi) -> None:
+    done = pi.run("-p", "one", "two", script=[{"blocks": [], "error": "overloaded"}, "never"])
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "pi: overloaded\n")
+
+
+@pytest.mark.parametrize(
+    ("reply", "out", "said"),
+    [
+        ({"blocks": [{"text": "so far"}], "error": "connection lost"}, "so far\n", "connection lost"),
+        ({"text": "half an ans", "stopReason": "length"}, "half an ans\n", "reached its output token limit"),
+        ({"text": ""}, "", "The model gave no answer."),
+        ({"blocks": [{"thinking": "hm"}]}, "", "The model gave no answer."),
+    ],
+)
+def test_an_answer_that_is_none_exits_1_and_says_why(pi: Pi, reply: Any, out: str, said: str) -> None:
+    done = pi.run("-p", "go", script=[reply])
+    assert (done.returncode, done.stdout) == (1, out)
+    assert done.stderr.startswith("pi: ")
+    assert said in done.stderr
+
+
+def test_tools_work_on_the_folder_it_runs_in(pi: Pi) -> None:
+    script = [call("write", path="note.txt", content="hi"), call("bash", command="cat note.txt"), "done"]
+    done = pi.run("-p", "go", script=script)
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert (pi.folder / "note.txt").read_text() == "hi"
+
+
+def test_a_script_that_ends_too_early(pi: Pi) -> None:
+    done = pi.run("-p", "go", script=[call("ls")])
+    assert (done.returncode, done.stderr) == (1, "pi: script exhausted\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "has no script: name a JSON file in PI_SCRIPT"),
+        ("{", "cannot be played"),
+        ('{"text": "x"}', "expected a list of replies"),
+        ('[{"txt": "x"}]', "unknown key 'txt'"),
+    ],
+)
+def test_a_script_that_cannot_be_played(pi: Pi, content: str | None, said: str) -> None:
+    command = pi.command("-p", "go", script=[])
+    environment = dict(pi.environment)
+    if content is None:
+        del environment["PI_SCRIPT"]
+    else:
+        (pi.folder / "script.json").write_text(content, encoding="utf-8")
+    done = subprocess.run(
+        command, cwd=pi.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_wrong_options_exit_2(pi: Pi) -> None:
+    for arguments in (["--mode", "xml"], ["--nope"], ["--max-tokens", "0"], ["--thinking", "lots"]):
+        done = pi.run(*arguments, "go", script=["never"])
+        assert done.returncode == 2
+        assert "Error: " in done.stderr
+
+
+def test_a_tool_that_is_not_there(pi: Pi) -> None:
+    done = pi.run("-p", "--tools", "read,fly", "go", script=["never"])
+    assert done.returncode == 1
+    assert "pi: There is no tool 'fly'. Tools here: read, bash" in done.stderr
+
+
+def test_problems_of_plugins_go_to_stderr_and_the_answer_still_comes(pi: Pi) -> None:
+    done = pi.run("-p", "go", script=["fine"], environ={"PI_BLOCK": "zzz"})
+    assert (done.returncode, done.stdout) == (0, "fine\n")
+    assert done.stderr == "pi: 'zzz' is to be blocked, but no plugin and no distribution of one is called that\n"
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(pi: Pi) -> None:
+    process = pi.start("-p", "go", script=[{"blocks": [{"text": "x" * 200_000}]}])
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) == 0
+    assert said == b""
