@@ -9,19 +9,19 @@ from typing import Any
 
 from pi_core import MessageAssembler, StreamEvent
 
+from ._grammar import DEFAULT_ARGUMENT, FreeText
 from ._text import clean, clean_value
 
 
 class _Call:
-    __slots__ = ("content_index", "field", "id", "name", "started", "thought")
+    __slots__ = ("content_index", "free_text", "id", "name", "thought")
 
     def __init__(self, content_index: int, call_id: str, name: str) -> None:
         self.content_index = content_index
         self.id = call_id
         self.name = name
         self.thought: str | None = None
-        self.field: str | None = None
-        self.started = False
+        self.free_text: FreeText | None = None
 
 
 class ToolCalls:
@@ -77,8 +77,8 @@ class ToolCalls:
     def end(self, content_index: int, rest: str) -> Iterator[StreamEvent]:
         """Close the call at a content index; ``rest`` is what is left of its text."""
         call = next(call for call in self._calls if call.content_index == content_index)
-        if call.started:
-            rest += '"}'
+        if call.free_text is not None:
+            rest += call.free_text.finish()
         if rest:
             yield self._assembler.toolcall_delta(content_index, rest)
         fields: dict[str, Any] = {} if call.thought is None else {"thought_signature": call.thought}
@@ -104,13 +104,9 @@ class ToolCalls:
         """Free text as the JSON text of an object with one string."""
         text = custom.get("input")
         text = self._valid(call.content_index, text) if isinstance(text, str) else ""
-        if not text and call.started:
-            return ""
-        delta = json.dumps(text, ensure_ascii=False)[1:-1]
-        if not call.started:
-            call.started = True
-            delta = f'{{{json.dumps(self._grammar_tools.get(call.name, "input"))}:"{delta}'
-        return delta
+        if call.free_text is None:
+            call.free_text = FreeText(self._grammar_tools.get(call.name, DEFAULT_ARGUMENT))
+        return call.free_text.feed(text)
 
 
 def _text(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pi_core import (
     AssistantMessage,
@@ -15,7 +15,6 @@ from pi_core import (
     StreamOptions,
     TextContent,
     ThinkingContent,
-    ThinkingLevel,
     Tool,
     ToolCallContent,
     ToolResultMessage,
@@ -24,12 +23,13 @@ from pi_core import (
 from ._completions_compat import Compat
 from ._completions_decode import THINKING_FIELDS
 from ._completions_thinking import thinking_fields
+from ._grammar import free_text, grammar_arguments, grammar_of
 from ._headers import cache_retention
 from ._history import HistoryRules, has_tool_traffic, prepare_history
 from ._strict_schema import strict_parameters
 from ._text import clean, short_hash
-from ._thinking import requested_level
-from ._tokens import cap_output, estimate_context
+from ._thinking import requested_level, sampling_params
+from ._tokens import output_limit
 
 TOOL_IMAGES: Final = "Attached image(s) from tool result:"
 _SEE_IMAGE: Final = "(see attached image)"
@@ -49,10 +49,10 @@ def build_payload(model: Model, compat: Compat, context: Context, options: Strea
 
     :raises ValueError: a tool asks for what the server cannot do.
     """
-    grammar_tools = grammar_arguments(context.tools, compat)
+    grammar_tools = grammar_arguments(context.tools, supported=compat.supports_openai_grammar_tools)
     history = prepare_history(context.messages, model, HistoryRules(_legal_id(model), _ID_LIMIT))
     level = requested_level(model, options.reasoning)
-    max_tokens = _max_tokens(model, context, options)
+    max_tokens = output_limit(model, context, options)
     payload: dict[str, Any] = {
         "model": model.id,
         "messages": _messages(model, compat, context, history, grammar_tools),
@@ -79,7 +79,7 @@ def build_payload(model: Model, compat: Compat, context: Context, options: Strea
     payload.update(_routing(compat))
     if compat.cache_control_format == "anthropic":
         _mark_cache(payload, compat, options)
-    payload.update(_sampling(model, level, options))
+    payload.update(sampling_params(model, level, options))
     return payload
 
 
@@ -89,21 +89,6 @@ def session_headers(compat: Compat, options: StreamOptions) -> dict[str, str | N
     if not style or not options.session_id or cache_retention(options) == "none":
         return {}
     return dict.fromkeys(_AFFINITY_HEADERS.get("openai" if style is True else style, ()), options.session_id)
-
-
-def grammar_arguments(tools: Sequence[Tool], compat: Compat) -> dict[str, str]:
-    """Return the tools whose one argument a grammar describes, each with the name of the argument."""
-    found: dict[str, str] = {}
-    for tool in tools if compat.supports_openai_grammar_tools else ():
-        sampling = tool.constrained_sampling
-        if not isinstance(sampling, Mapping) or sampling.get("type") != "grammar" or _grammar(tool) is None:
-            continue
-        properties = tool.schema.get("properties", {})
-        [name, *others] = properties or [""]
-        if others or properties.get(name, {}).get("type") != "string" or name not in tool.schema.get("required", ()):
-            raise ValueError(f'Tool "{tool.name}" has a grammar, so it needs exactly one required string parameter')
-        found[tool.name] = name
-    return found
 
 
 # --- messages -----------------------------------------------------------------------------------------------------
@@ -227,8 +212,8 @@ def _details(signature: str) -> list[Any]:
 
 def _call(call: ToolCallContent, grammar_tools: Mapping[str, str]) -> dict[str, Any]:
     if call.name in grammar_tools:
-        text = call.arguments.get(grammar_tools[call.name], "")
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": clean(str(text))}}
+        text = free_text(call.arguments, grammar_tools[call.name])
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": clean(text)}}
     arguments = clean(json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":")))
     made: dict[str, Any] = {
         "id": call.id,
@@ -260,7 +245,7 @@ def _safe(call_id: str) -> str:
 
 def _tool(tool: Tool, compat: Compat, grammar_tools: Mapping[str, str]) -> dict[str, Any]:
     if tool.name in grammar_tools:
-        format_ = {"type": "grammar", "grammar": _grammar(tool)}
+        format_ = {"type": "grammar", "grammar": grammar_of(tool)}
         custom = {"name": tool.name, "description": tool.description, "format": format_}
         return {"type": "custom", "custom": custom}
     parameters, strict = strict_parameters(tool, supported=compat.supports_strict_mode)
@@ -268,15 +253,6 @@ def _tool(tool: Tool, compat: Compat, grammar_tools: Mapping[str, str]) -> dict[
     if compat.supports_strict_mode:
         function["strict"] = strict
     return {"type": "function", "function": function}
-
-
-def _grammar(tool: Tool) -> dict[str, str] | None:
-    variants = cast("Mapping[str, Any]", tool.constrained_sampling).get("variants", {})
-    for syntax in ("lark", "regex"):
-        definition = variants.get(f"openai_{syntax}")
-        if isinstance(definition, str):
-            return {"syntax": syntax, "definition": definition}
-    return None
 
 
 def _tool_choice(choice: Any) -> Any:
@@ -288,15 +264,6 @@ def _tool_choice(choice: Any) -> Any:
 
 
 # --- the other fields ---------------------------------------------------------------------------------------------
-
-
-def _max_tokens(model: Model, context: Context, options: StreamOptions) -> int | None:
-    wanted = options.max_tokens or model.max_tokens
-    if not wanted:
-        return None
-    if model.max_tokens:
-        wanted = min(wanted, model.max_tokens)
-    return cap_output(model, wanted, estimate_context(context)) if model.context_window > 0 else wanted
 
 
 def _cache_fields(model: Model, compat: Compat, options: StreamOptions) -> dict[str, Any]:
@@ -323,11 +290,6 @@ def _routing(compat: Compat) -> dict[str, Any]:
     if compat.vllm_priority is not None:
         fields["priority"] = compat.vllm_priority
     return fields
-
-
-def _sampling(model: Model, level: ThinkingLevel | None, options: StreamOptions) -> dict[str, Any]:
-    by_level = (model.sampling_params_by_thinking_level or {}).get(level or "off", {})
-    return {**(model.sampling_params or {}), **by_level, **(options.sampling_params or {})}
 
 
 def _mark_cache(payload: dict[str, Any], compat: Compat, options: StreamOptions) -> None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from pi_core import ImageContent, Message, StreamOptions, UserMessage
+from pi_core import ImageContent, Message, Model, StreamOptions, UserMessage
 
 from ._errors import ResponseError, exception_text
 from ._text import clean
@@ -56,6 +56,19 @@ def check_headers(headers: Mapping[str, str | None]) -> dict[str, str]:
             )
         checked[name] = text
     return checked
+
+
+def api_address(model: Model) -> str:
+    """Return the address of a model's API without a slash at its end.
+
+    :raises ResponseError: the model has none.
+    """
+    if not model.base_url.startswith(("http://", "https://")):
+        raise ResponseError(
+            f"Model {model.provider}/{model.id} has the base URL {model.base_url!r}; "
+            "it has to begin with http:// or https://"
+        )
+    return model.base_url.rstrip("/")
 
 
 def host_of(url: str) -> str:

@@ -40,10 +40,12 @@ class HistoryRules:
 
     :param legal_id: the form of a call id that came from another model; ids the same model gave stay as they are.
     :param id_limit: most characters of an id that has to be made up because another call has the same one.
+    :param call_part: the part of an id by which the target tells calls apart.
     """
 
     legal_id: Callable[[str], str] = _unchanged
     id_limit: int = 64
+    call_part: Callable[[str], str] = _unchanged
 
 
 def prepare_history(messages: Sequence[Message], model: Model, rules: HistoryRules | None = None) -> list[Message]:
@@ -164,7 +166,7 @@ class _CallIds:
         self._rules = rules
         self._taken: set[str] = set()
         self._kept = {
-            call.id
+            rules.call_part(call.id)
             for message in messages
             if isinstance(message, AssistantMessage) and same_model(message, model)
             for call in message.tool_calls
@@ -172,16 +174,17 @@ class _CallIds:
 
     def assign(self, call_id: str, own: bool) -> str:
         new_id = call_id if own else self._rules.legal_id(call_id)
-        if new_id in self._taken or (not own and new_id in self._kept):
-            new_id = self._distinct(new_id, call_id)
-        self._taken.add(new_id)
+        part = self._rules.call_part(new_id)
+        if part in self._taken or (not own and part in self._kept):
+            new_id = part = self._distinct(part, call_id)
+        self._taken.add(part)
         return new_id
 
-    def _distinct(self, new_id: str, call_id: str) -> str:
+    def _distinct(self, part: str, call_id: str) -> str:
         attempt = 1
         while True:
             attempt += 1
             tail = f"_{short_hash(f'{call_id}#{attempt}')[:8]}"
-            candidate = new_id[: self._rules.id_limit - len(tail)] + tail
+            candidate = part[: self._rules.id_limit - len(tail)] + tail
             if candidate not in self._taken and candidate not in self._kept:
                 return candidate

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
-from pi_core import Model, ThinkingLevel
+from pi_core import Model, StreamOptions, ThinkingLevel
 
 LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
 ANSWER_TOKENS: Final = 1024
@@ -65,3 +65,9 @@ def with_thinking_budget(
     budget = thinking_budget(level, budgets)
     ceiling = model_max_tokens if max_tokens is None else min(max_tokens + budget, model_max_tokens)
     return ceiling, thinking_budget(level, budgets, ceiling)
+
+
+def sampling_params(model: Model, level: ThinkingLevel | None, options: StreamOptions) -> dict[str, Any]:
+    """Return the fields to merge into a body last: the model's, those of the level, the request's."""
+    by_level = (model.sampling_params_by_thinking_level or {}).get(level or "off", {})
+    return {**(model.sampling_params or {}), **by_level, **(options.sampling_params or {})}

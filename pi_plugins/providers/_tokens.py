@@ -13,6 +13,7 @@ from pi_core import (
     ImageContent,
     Message,
     Model,
+    StreamOptions,
     TextContent,
     ThinkingContent,
     ToolCallContent,
@@ -65,6 +66,16 @@ def cap_output(model: Model, requested: int, used: int) -> int:
     if room < _SMALL_ROOM:
         room = min(_SMALL_ROOM, window - used - _RESERVE_TOKENS)
     return min(requested, max(1, room))
+
+
+def output_limit(model: Model, context: Context, options: StreamOptions) -> int | None:
+    """Return the most tokens to ask of an answer; ``None`` when neither the request nor the model says."""
+    wanted = options.max_tokens or model.max_tokens
+    if not wanted:
+        return None
+    if model.max_tokens:
+        wanted = min(wanted, model.max_tokens)
+    return cap_output(model, wanted, estimate_context(context)) if model.context_window > 0 else wanted
 
 
 def _last_report(messages: Sequence[Message]) -> int | None:

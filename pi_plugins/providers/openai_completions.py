@@ -47,26 +47,22 @@ class OpenAICompletionsProvider:
         """
         from ._completions_compat import compat_of
         from ._completions_decode import CompletionsDecoder
-        from ._completions_request import build_payload, grammar_arguments, session_headers
-        from ._errors import ResponseError
-        from ._headers import default_headers
+        from ._completions_request import build_payload, session_headers
+        from ._grammar import grammar_arguments
+        from ._headers import api_address, default_headers
         from ._stream import Prepared
 
-        if not model.base_url.startswith(("http://", "https://")):
-            raise ResponseError(
-                f"Model {model.provider}/{model.id} has the base URL {model.base_url!r}; "
-                "it has to begin with http:// or https://"
-            )
         compat = compat_of(model)
+        grammar_tools = grammar_arguments(context.tools, supported=compat.supports_openai_grammar_tools)
         headers = {**default_headers(), **session_headers(compat, options)}
         if options.api_key and options.api_key.strip():
             headers["authorization"] = f"Bearer {options.api_key.strip()}"
         return Prepared(
-            url=f"{model.base_url.rstrip('/')}/chat/completions",
+            url=f"{api_address(model)}/chat/completions",
             headers=headers,
             key_headers=("authorization", "cf-aig-authorization", "api-key", "x-api-key"),
             payload=build_payload(model, compat, context, options),
-            decoder=CompletionsDecoder(assembler, model, compat, grammar_arguments(context.tools, compat)),
+            decoder=CompletionsDecoder(assembler, model, compat, grammar_tools),
         )
 
 
