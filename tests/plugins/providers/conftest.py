@@ -20,6 +20,7 @@ from pi_plugins.providers._connections import Connections
 from pi_plugins.providers._transport import JoiningTransport
 from pi_plugins.providers.openai_completions import OpenAICompletionsProvider
 
+from .recorded import Replay
 from .wire_cases import WireRunner
 
 HERE = Path(__file__).parent
@@ -395,3 +396,9 @@ def cuts() -> Callable[[bytes, Iterable[int] | None], dict[str, list[bytes]]]:
 def wire(serve: Any, reply: Any, rerouted: Any, played: Any, calls: Any, model: Any, cuts: Any) -> WireRunner:
     """Runs wire cases."""
     return WireRunner(serve, reply, rerouted, played, calls, model, cuts)
+
+
+@pytest.fixture
+def replay(reply: Any, played: Any, calls: Any, model: Any, cuts: Any) -> Replay:
+    """Plays recordings."""
+    return Replay(reply, played, calls, model, cuts)
