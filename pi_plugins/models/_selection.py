@@ -6,6 +6,7 @@ import asyncio
 import difflib
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from pi_core import ConfigError, Model, SelectionContext
 
@@ -82,9 +83,9 @@ async def _by_local_server(ctx: SelectionContext) -> Model | None:
 
 
 async def _at_address(name: str | None, base_url: str, api: str, ctx: SelectionContext) -> Model:
+    if not _is_address(base_url):
+        raise ConfigError(f"--base-url needs an address such as http://127.0.0.1:8080/v1, got '{base_url}'")
     address = base_url.rstrip("/")
-    if not address.startswith(("http://", "https://")):
-        raise ConfigError(f"--base-url needs http:// or https://, got '{base_url}'")
     if name is None:
         models = await _list_models(address)
         if not models:
@@ -97,6 +98,14 @@ async def _at_address(name: str | None, base_url: str, api: str, ctx: SelectionC
     else:
         provider = "custom"
     return Model(id=name, name=name, api=api, provider=provider, base_url=address)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 async def _served(server: LocalServer) -> list[str]:

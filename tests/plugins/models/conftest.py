@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+
+class ModelServer:
+    """A server on this machine that answers ``/v1/models``.
+
+    :ivar answer: what it answers: JSON data, or the bytes themselves.
+    :ivar asked: the paths that were asked for.
+    """
+
+    def __init__(self) -> None:
+        self.answer: Any = {"object": "list", "data": [{"id": "small"}, {"id": "large"}]}
+        self.status = 200
+        self.asked: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked.append(self.path)
+                body = outer.answer if isinstance(outer.answer, bytes) else json.dumps(outer.answer).encode()
+                self.send_response(outer.status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *arguments: Any) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
+        self.address = f"http://127.0.0.1:{self.port}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    made = ModelServer()
+    yield made
+    made.close()
