@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from ._match import Span
 
@@ -139,6 +138,8 @@ def _compare(old: list[str], new: list[str]) -> list[_Change]:
     old, new = old[head : len(old) - tail], new[head : len(new) - tail]
     if max(len(old), len(new)) > _COMPARE_LINES:
         return [_Change(head, 0, old, new)]
+    from difflib import SequenceMatcher
+
     return [
         _Change(head + old_start, 0, old[old_start:old_end], new[new_start:new_end])
         for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, False).get_opcodes()

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 from io import FileIO
 
 from ._errors import ToolError
@@ -73,7 +74,7 @@ def replace_file(path: str, data: bytes, stop: Stop, *, expected: os.stat_result
         os.makedirs(os.path.dirname(target), exist_ok=True)
     if old is not None:
         require_regular(old, path)
-        if not os.access(target, os.W_OK):
+        if not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     temporary = os.path.join(os.path.dirname(target), f".pi-{os.urandom(8).hex()}.tmp")
     try:
@@ -109,10 +110,11 @@ def _keep_metadata(descriptor: int, target: str, old: os.stat_result) -> None:
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         os.fchown(descriptor, old.st_uid, old.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-    if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # not every file system has extended attributes
             for name in os.listxattr(target):
-                os.setxattr(descriptor, name, os.getxattr(target, name))
+                with contextlib.suppress(OSError):
+                    os.setxattr(descriptor, name, os.getxattr(target, name))
 
 
 def _require_unchanged(target: str, path: str, expected: os.stat_result | None) -> None:

@@ -12,7 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ._errors import ToolError
+from ._files import open_regular
 from ._glob import translate
+
+_MOST_BYTES = 4 * 1024 * 1024
 
 
 class _Patterns:
@@ -156,7 +160,7 @@ def _is_repository(directory: str) -> bool:
 
 def _lines(path: str) -> list[str]:
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-            return file.read().split("\n")
-    except OSError:
+        with open_regular(path) as file:
+            return file.read(_MOST_BYTES).decode("utf-8-sig", "surrogateescape").split("\n")
+    except (OSError, ToolError):
         return []

@@ -148,15 +148,17 @@ class _Family:
     def send(self, number: signal.Signals) -> None:
         """Send a signal to all of them."""
         table = _processes()
-        with contextlib.suppress(OSError):
-            os.killpg(self._leader, number)
-        if table is None:
-            return
-        self._learn(table)
-        for pid in self._known:
-            if table[pid].group != self._leader:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, number)
+        groups, others = {self._leader}, []
+        if table is not None:
+            self._learn(table)
+            groups = {table[pid].group for pid in self._known} & groups
+            others = [pid for pid in self._known if table[pid].group != self._leader]
+        for group in groups:
+            with contextlib.suppress(OSError):
+                os.killpg(group, number)
+        for pid in others:
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
 
     def _learn(self, table: dict[int, _Status]) -> None:
         """Keep those known before that are still there, and add what belongs to them."""
@@ -165,9 +167,7 @@ class _Family:
         while grown:
             grown = False
             for pid, status in table.items():
-                if pid in known:
-                    continue
-                if pid == self._leader or self._leader in (status.session, status.group) or status.parent in known:
+                if pid not in known and (self._leader in (status.session, status.group) or status.parent in known):
                     known[pid] = status.started
                     grown = True
         self._known = known

@@ -67,9 +67,14 @@ class Walk:
         for entry in entries:
             if entry.name == ".git":
                 continue
-            is_directory = entry.is_dir(follow_symlinks=False)
+            try:
+                is_directory = entry.is_dir(follow_symlinks=False)
+                is_file = entry.is_file(follow_symlinks=False)
+            except OSError:
+                self.unreadable += 1
+                continue
             mark = "/" if is_directory else ""
             relative = path + entry.name
             if rules and ignored(rules, relative + mark, entry.name + mark):
                 continue
-            yield Found(relative, entry.name, is_directory, entry.is_file(follow_symlinks=False)), rules
+            yield Found(relative, entry.name, is_directory, is_file), rules

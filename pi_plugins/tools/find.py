@@ -78,5 +78,5 @@ def _find(arguments: dict[str, Any], options: ToolsOptions, stop: Stop) -> ToolR
         notices.append(f"{format_size(options.max_bytes)} limit reached")
         details["truncation"] = output.to_json()
     notices += unreadable_notice(walk.unreadable, "directory", "directories")
-    text = output.content or "No files found matching pattern"
+    text = output.content if paths else "No files found matching pattern"
     return ToolResult.text(with_notices(text, notices), details=details or None)

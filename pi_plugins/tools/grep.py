@@ -208,7 +208,8 @@ class _Grep:
             notices.append("1 binary file matches" if self._binary == 1 else f"{self._binary} binary files match")
         notices += unreadable_notice(self._walk.unreadable, "directory", "directories")
         notices += unreadable_notice(self._search.unreadable, "file", "files")
-        return ToolResult.text(with_notices(output.content or "No matches found", notices), details=details or None)
+        text = output.content if self._output else "No matches found"
+        return ToolResult.text(with_notices(text, notices), details=details or None)
 
 
 def _open_file(path: str) -> BinaryIO:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pi_core import AbortController, ToolContext, ToolResult
-from pi_plugins.tools import ToolsPlugin
+from pi_plugins.tools import ToolsPlugin, _process
 from pi_plugins.tools._output import Output
 
 
@@ -111,6 +111,16 @@ def test_timeout_leaves_no_process_and_shows_what_there_was(work: Any) -> None:
     assert outcome.is_error
     assert outcome.result.content[0].text == "some\n\n\nCommand timed out after 0.5 seconds"
     assert outcome.result.structured_content["output"] == "some\n"
+    assert not any(running(pid) for pid in pids(work.root))
+
+
+def test_without_proc_the_process_group_is_ended(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_process, "_processes", lambda: None)
+    work.configure(kill_grace_seconds=0.2)
+    command = "trap '' TERM; sh -c 'echo $$ > a.pid; exec sleep 1000' & echo $$ > b.pid; wait"
+
+    assert "timed out" in work.error("bash", command=command, timeout=0.5)
+    assert len(pids(work.root)) == 2
     assert not any(running(pid) for pid in pids(work.root))
 
 

@@ -230,3 +230,10 @@ def test_names_that_are_no_utf8_and_names_of_two_lines(work: Any) -> None:
 
     assert work.text("ls") == "caf\ufffd\ntwo\\nlines"
     assert found(work) == ["caf\ufffd", "two\\nlines"]
+
+
+def test_ignore_files_that_are_none_do_not_hang(work: Any) -> None:
+    os.mkfifo(work.root / ".gitignore")
+    work.write("sub/.gitignore/x", "")
+
+    assert found(work) == [".gitignore", "sub/", "sub/.gitignore/", "sub/.gitignore/x"]
