@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any, Final
 
 from ._errors import ResponseError, excerpt
 
 _MISSES_ALLOWED: Final = 32
+_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9A-Fa-f]{4})?')
 
 
 class EventJson:
@@ -35,10 +37,16 @@ class EventJson:
             return self._fast(data)
         except ValueError:
             self.lenient = True
-        try:
-            return json.loads(data.decode("utf-8", "replace"), strict=False)
-        except (ValueError, RecursionError):
-            raise ResponseError(f"The server sent an event that is not JSON: {excerpt(data)}") from None
+        text = data.decode("utf-8", "replace")
+        # Some servers put raw control characters into strings, some a lone backslash.
+        for attempt in (text, _ESCAPE.sub(_repaired, text)):
+            with suppress(ValueError, RecursionError):
+                return json.loads(attempt, strict=False)
+        raise ResponseError(f"The server sent an event that is not JSON: {excerpt(data)}")
+
+
+def _repaired(escape: re.Match[str]) -> str:
+    return escape[0] if escape[1] else "\\\\"
 
 
 class StringTemplate:
