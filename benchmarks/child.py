@@ -15,7 +15,10 @@ from .work import measure
 def main(arguments: list[str]) -> None:
     """Do what the command line says."""
     side, case, n = arguments[:3]
-    cases = importlib.import_module(f".{side}", __package__).CASES
+    module = importlib.import_module(f".{side}", __package__)
+    if hasattr(module, "warm_up"):
+        module.warm_up()
+    cases = module.CASES
     print(json.dumps(measure(cases[case](int(n)), memory="--memory" in arguments)))
 
 

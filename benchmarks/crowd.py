@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pi_core import Agent, Context, Model, StreamEvent, StreamFunction, StreamOptions, Tool
 
-from .ours import ECHO, MODEL, Counter, calls, scripted
+from .ours import ECHO, MODEL, Counter, calls, scripted, warm_up
 from .work import Work
 
 TURNS: Final = 20
@@ -88,3 +88,5 @@ def rested(n: int) -> Work:
 
 
 CASES = {"one": one, "many": many, "idle": idle, "rested": rested}
+
+__all__ = ["CASES", "warm_up"]

@@ -1,4 +1,4 @@
-"""The framework doing the work of the floor: a scripted stream through the assembler, an agent, one subscriber."""
+"""The framework doing the work of the floor: a scripted stream, an agent, one subscriber."""
 
 from __future__ import annotations
 
@@ -13,13 +13,23 @@ from pi_core import (
     AgentEvent,
     AssistantMessage,
     Context,
+    DoneEvent,
     MessageAssembler,
     Model,
+    StartEvent,
     StopReason,
     StreamEvent,
     StreamFunction,
     StreamOptions,
+    TextContent,
+    TextDeltaEvent,
+    TextEndEvent,
+    TextStartEvent,
     Tool,
+    ToolCallContent,
+    ToolCallDeltaEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
     ToolContext,
     ToolResult,
     ToolResultMessage,
@@ -62,27 +72,50 @@ class PlainCounter(Counter):
 
 
 def scripted(script: Iterable[list[Block]]) -> StreamFunction:
-    """Return a stream function that plays one list of blocks for each request."""
-    left = iter(script)
+    """Return a stream function that plays one list of blocks for each request.
+
+    As the floor's model it yields messages that were made before the clock starts.
+    """
+    left = iter([_message(blocks) for blocks in script])
+    empty = _message([], "pending")
 
     async def stream(model: Model, context: Context, options: StreamOptions) -> AsyncIterator[StreamEvent]:
-        assembler = MessageAssembler(model.api, model.provider, model.id)
-        yield assembler.start()
-        reason: StopReason = "stop"
-        for index, block in enumerate(next(left)):
-            if isinstance(block, str):
-                yield assembler.text_start(index)
-                yield assembler.text_delta(index, block)
-                yield assembler.text_end(index)
-            else:
-                call, name, arguments = block
-                reason = "toolUse"
-                yield assembler.toolcall_start(index, call, name)
-                yield assembler.toolcall_delta(index, json.dumps(arguments))
-                yield assembler.toolcall_end(index)
-        yield assembler.done(reason)
+        message = next(left)
+        yield StartEvent(empty)
+        for index, block in enumerate(message.content):
+            if isinstance(block, ToolCallContent):
+                yield ToolCallStartEvent(index, block.id, block.name)
+                yield ToolCallDeltaEvent(index, json.dumps(block.arguments))
+                yield ToolCallEndEvent(index, block)
+            elif isinstance(block, TextContent):
+                yield TextStartEvent(index)
+                yield TextDeltaEvent(index, block.text)
+                yield TextEndEvent(index, block.text)
+        yield DoneEvent(message)
 
     return stream
+
+
+def _message(blocks: list[Block], stop_reason: StopReason | None = None) -> AssistantMessage:
+    content = [
+        TextContent(text=block)
+        if isinstance(block, str)
+        else ToolCallContent(id=block[0], name=block[1], arguments=block[2])
+        for block in blocks
+    ]
+    calls = any(isinstance(block, ToolCallContent) for block in content)
+    return AssistantMessage(
+        content=content,
+        api=MODEL.api,
+        provider=MODEL.provider,
+        model=MODEL.id,
+        stop_reason=stop_reason or ("toolUse" if calls else "stop"),
+    )
+
+
+def warm_up() -> None:
+    """Run once, so that what the first run imports and compiles is not measured with the rest."""
+    asyncio.run(turns(1).run())
 
 
 async def _echo(arguments: dict[str, Any], context: ToolContext) -> ToolResult:

@@ -12,7 +12,7 @@ from ._run import Run
 from .errors import error_text
 from .events import ToolExecutionUpdateEvent
 from .messages import ImageContent, OpaqueContent, TextContent, ToolResultMessage
-from .tools import ToolCall, ToolResult
+from .tools import ToolCall, ToolResult, ignore_update
 
 ABORTED = "Operation aborted"
 _BLOCKS = (TextContent, ImageContent, OpaqueContent)
@@ -101,8 +101,6 @@ class Execution:
         except asyncio.CancelledError:
             if task.cancelling() > cancellations + (self._ended is not None):
                 raise
-            if self._failure is not None:
-                raise self._failure from None
             text = f"Tool {call.name} was cancelled" if self._ended is None else self._ended
         except SystemExit as error:
             text = f"Tool {call.name} tried to exit the process with {error.code!r}"
@@ -110,6 +108,7 @@ class Execution:
             text = error_text(error)
         finally:
             self._settled = True
+            self._let_go()
             if self._ended is not None:
                 task.uncancel()
             if forget is not None:
@@ -117,6 +116,11 @@ class Execution:
             if self._timer is not None:
                 self._timer.cancel()
         return ToolResult.error(text), True
+
+    def _let_go(self) -> None:
+        """Point at nothing that points here, so that a call is freed when it is over and not by the collector."""
+        self._task = None
+        self._call.context.on_update = ignore_update
 
     async def settle(self) -> None:
         """Wait until the announced reports were handled.

@@ -38,8 +38,10 @@ from .messages import (
 )
 from .partial_json import ArgumentsParser
 
-Frame: TypeAlias = "tuple[MessageAssembler | Replay, int]"
-"""An assembler at a version: between two versions a block has only grown."""
+Frame: TypeAlias = "tuple[MessageAssembler, int] | tuple[Replay, UpdateEvent | None]"
+"""Where an event stands: an assembler at a version, between two of which a block has only grown; or, as long as nobody
+has read it, behind another event made by hand. Frames point only backwards, so that nothing waits for the garbage
+collector."""
 
 
 class _Block:
@@ -110,7 +112,7 @@ class MessageAssembler:
         self._extra_versions = [0]
         self._blocks: dict[int, _Block] = {}
         self._order: list[int] = []
-        self._frame: Frame = (self, 0)
+        self._version = 0
         self._active = -1
         self._cached: tuple[int, int, int, AssistantMessage] | None = None
 
@@ -128,12 +130,12 @@ class MessageAssembler:
 
     def start(self) -> StartEvent:
         """Begin the response."""
-        return StartEvent(self.message("pending") if self._order else None, self._frame)
+        return StartEvent(self.message("pending") if self._order else None, (self, self._version))
 
     def text_start(self, index: int, text: str = "") -> TextStartEvent:
         """Open a text block, which may already hold text."""
         self._open(index, "text", {}, text)
-        return TextStartEvent(index, text, self._frame, len(text))
+        return TextStartEvent(index, text, (self, self._version), len(text))
 
     def text_delta(self, index: int, delta: str) -> TextDeltaEvent:
         """Add text to a block."""
@@ -142,19 +144,19 @@ class MessageAssembler:
             self._activate(index)
         block.text.write(delta)
         block.length = length = block.length + len(delta)
-        return TextDeltaEvent(index, delta, self._frame, length)
+        return TextDeltaEvent(index, delta, (self, self._version), length)
 
     def text_end(self, index: int, content: str | None = None, signature: str | None = None) -> TextEndEvent:
         """Close a text block; ``content`` replaces what the deltas gave, ``None`` as signature keeps it."""
         block = self._end_text(index, content, signature)
-        return TextEndEvent(index, block.fields["final"], signature, self._frame, block.length)
+        return TextEndEvent(index, block.fields["final"], signature, (self, self._version), block.length)
 
     def thinking_start(
         self, index: int, thinking: str = "", signature: str | None = None, redacted: bool | None = None
     ) -> ThinkingStartEvent:
         """Open a thinking block."""
         self._open(index, "thinking", {"signature": signature, "redacted": redacted}, thinking)
-        return ThinkingStartEvent(index, thinking, signature, redacted, self._frame, len(thinking))
+        return ThinkingStartEvent(index, thinking, signature, redacted, (self, self._version), len(thinking))
 
     def thinking_delta(self, index: int, delta: str) -> ThinkingDeltaEvent:
         """Add thinking to a block."""
@@ -163,17 +165,21 @@ class MessageAssembler:
             self._activate(index)
         block.text.write(delta)
         block.length = length = block.length + len(delta)
-        return ThinkingDeltaEvent(index, delta, self._frame, length)
+        return ThinkingDeltaEvent(index, delta, (self, self._version), length)
 
     def thinking_end(self, index: int, content: str | None = None, signature: str | None = None) -> ThinkingEndEvent:
         """Close a thinking block; ``content`` replaces what the deltas gave, ``None`` as signature keeps it."""
         block = self._end_text(index, content, signature)
-        return ThinkingEndEvent(index, block.fields["final"], signature, self._frame, block.length)
+        return ThinkingEndEvent(index, block.fields["final"], signature, (self, self._version), block.length)
+
+    def sign(self, index: int, signature: str) -> None:
+        """Set the signature of an open text or thinking block, seen by later events."""
+        self._change(index, {**self._blocks[index].fields, "signature": signature})
 
     def toolcall_start(self, index: int, id: str = "", name: str = "") -> ToolCallStartEvent:  # noqa: A002
         """Open a tool call."""
         self._open(index, "toolcall", {"id": id, "name": name}, "")
-        return ToolCallStartEvent(index, id, name, self._frame, 0)
+        return ToolCallStartEvent(index, id, name, (self, self._version), 0)
 
     def toolcall_name(self, index: int, id: str, name: str) -> None:  # noqa: A002
         """Set id and name of an open call that came without them."""
@@ -186,7 +192,7 @@ class MessageAssembler:
             self._activate(index)
         block.feed(delta)
         block.length = length = block.length + len(delta)
-        return ToolCallDeltaEvent(index, delta, self._frame, length)
+        return ToolCallDeltaEvent(index, delta, (self, self._version), length)
 
     def toolcall_end(self, index: int, **fields: Any) -> ToolCallEndEvent:
         """Close a call: its arguments are the final parse of the text unless ``fields`` has them."""
@@ -196,7 +202,7 @@ class MessageAssembler:
         known = block.fields
         call = ToolCallContent(**{"id": known["id"], "name": known["name"], **fields})
         self._end_call(index, call)
-        return ToolCallEndEvent(index, call, self._frame, block.length)
+        return ToolCallEndEvent(index, call, (self, self._version), block.length)
 
     def done(self, reason: StopReason, **fields: Any) -> DoneEvent:
         """End the response; ``fields`` are further fields of the final message."""
@@ -236,7 +242,7 @@ class MessageAssembler:
                 self._end_call(index, call)
             case _:
                 raise ValueError(f"unknown stream event {event.type!r}")
-        event.frame, event.length = self._frame, self._blocks[index].length
+        event.frame, event.length = (self, self._version), self._blocks[index].length
         return event
 
     def begin(self, partial: AssistantMessage) -> None:
@@ -262,8 +268,13 @@ class MessageAssembler:
         content = [block.build(block.length, block.fields) for block in blocks]
         return self._message(content, reason, {**self._extras[-1], **fields})
 
-    def view(self, version: int, active: int, length: int) -> AssistantMessage:
-        """The message as of a version, when the block at index ``active`` was ``length`` characters long."""
+    def view(self, event: UpdateEvent) -> AssistantMessage:
+        """The message as of an event that this assembler made or took in."""
+        assert event.frame is not None
+        return self.at(cast("int", event.frame[1]), event.content_index, event.length)
+
+    def at(self, version: int, active: int, length: int) -> AssistantMessage:
+        """The message at a version, when the block at index ``active`` was ``length`` characters long."""
         cached = self._cached
         if cached is not None and cached[:3] == (version, active, length):
             return cached[3]
@@ -288,9 +299,8 @@ class MessageAssembler:
         return block
 
     def _next_version(self) -> int:
-        version = self._frame[1] + 1
-        self._frame = (self, version)
-        return version
+        self._version += 1
+        return self._version
 
     def _open(self, index: int, kind: str, fields: dict[str, Any], text: str) -> None:
         version = self._activate(index)
@@ -340,11 +350,12 @@ class Replay:
     :param partial: the message of the start event; its blocks may go on.
     """
 
+    __slots__ = ("_assembler", "_kinds", "_last", "_partial")
+
     def __init__(self, assembler: MessageAssembler, partial: AssistantMessage) -> None:
         self._assembler = assembler
-        self._events: list[UpdateEvent] = []
-        self._applied = 0
         self._partial: AssistantMessage | None = partial
+        self._last: UpdateEvent | None = None
         self._kinds = {index: _KINDS.get(block.type, "") for index, block in enumerate(partial.content)}
 
     def add(self, event: UpdateEvent) -> None:
@@ -357,26 +368,33 @@ class Replay:
             self._kinds[index] = kind
         elif self._kinds.get(index) != kind:
             raise _misplaced(event, self._kinds.get(index))
-        self._events.append(event)
-        event.frame = (self, len(self._events))
+        event.frame = (self, self._last)
+        self._last = event
 
-    def view(self, version: int, active: int, length: int) -> AssistantMessage:
-        """The message as of the event that was the ``version``-th."""
-        self._apply(version)
-        return self._events[version - 1].partial
+    def view(self, event: UpdateEvent) -> AssistantMessage:
+        """The message as of an event; those before it are taken in first."""
+        self._apply(event)
+        return event.partial
+
+    def close(self) -> None:
+        """Take in nothing more, and let go of the last event; all can still be read."""
+        self._last = None
 
     def assembler(self) -> MessageAssembler:
         """The assembler, with all events taken in."""
-        self._apply(len(self._events))
+        self._apply(self._last)
         return self._assembler
 
-    def _apply(self, version: int) -> None:
+    def _apply(self, event: UpdateEvent | None) -> None:
         if self._partial is not None:
             self._assembler.begin(self._partial)
             self._partial = None
-        while self._applied < version:
-            self._assembler.apply(self._events[self._applied])
-            self._applied += 1
+        waiting = []
+        while event is not None and event.frame is not None and event.frame[0] is self:
+            waiting.append(event)
+            event = event.frame[1]
+        for found in reversed(waiting):
+            self._assembler.apply(found)
 
 
 _KINDS = {"text": "text", "thinking": "thinking", "toolCall": "toolcall"}

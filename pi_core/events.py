@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from .messages import AgentMessage, AssistantMessage, ToolCallContent, ToolResultMessage
 
 if TYPE_CHECKING:
-    from .assembler import Frame
+    from .assembler import Frame, MessageAssembler
     from .tools import ToolResult
 
 
@@ -25,7 +25,7 @@ class StartEvent:
 
     type: ClassVar[Literal["start"]] = "start"
     message: AssistantMessage | None = None
-    frame: Frame | None = field(default=None, repr=False, compare=False)
+    frame: tuple[MessageAssembler, int] | None = field(default=None, repr=False, compare=False)
 
     @property
     def partial(self) -> AssistantMessage:
@@ -37,7 +37,7 @@ class StartEvent:
             return self.message
         if self.frame is None:
             raise ValueError("start event without a message: give it one, or make it with MessageAssembler.start()")
-        return self.frame[0].view(self.frame[1], -1, 0)
+        return self.frame[0].at(self.frame[1], -1, 0)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, without the partial message."""
@@ -67,7 +67,7 @@ class UpdateEvent:
         """
         if self.frame is None:
             raise ValueError(f"{self.type} event without a frame: apply it to a MessageAssembler first")
-        return self.frame[0].view(self.frame[1], self.content_index, self.length)
+        return self.frame[0].view(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, without the partial message."""

@@ -385,6 +385,8 @@ class _Requests:
         if final is None:
             settled = getattr(stream, "settled", None)
             final = settled[0] if settled is not None else self._cut_off(source, started)
+        if isinstance(source, Replay):
+            source.close()
         if final.stop_reason == "aborted" and run.signal is not None and run.signal.reason:
             final = final.model_copy(update={"error_message": run.signal.reason})
         if started is None:

@@ -131,9 +131,7 @@ class Usage(WireModel):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    cache_write1h: int | None = Field(
-        default=None, validation_alias="cacheWrite1h", serialization_alias="cacheWrite1h"
-    )
+    cache_write1h: int | None = Field(default=None, validation_alias="cacheWrite1h", serialization_alias="cacheWrite1h")
     reasoning: int | None = None
     total_tokens: int = 0
     cost: Cost = NO_COST

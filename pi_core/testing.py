@@ -18,12 +18,12 @@ from typing import Any, TypeAlias, get_args
 from ._loader import installed
 from ._manager import HookManager, plugin_name
 from .agent import Agent
+from .assembler import MessageAssembler
 from .context import AbortSignal, RunContext, SelectionContext
 from .events import AgentEvent, StreamEvent
 from .hooks import Hooks
 from .messages import AssistantMessage, ErrorDetails, Message, StopReason, ToolCallContent, Usage
 from .providers import Context, Model, ProviderResponse, StreamOptions
-from .assembler import MessageAssembler
 
 SCRIPTED_MODEL = Model(
     id="scripted", name="Scripted", api="scripted", provider="scripted", reasoning=True, input=["text", "image"]

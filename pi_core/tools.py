@@ -127,7 +127,7 @@ class ReplaceArguments:
     arguments: dict[str, Any]
 
 
-def _ignore_update(result: ToolResult) -> None:
+def ignore_update(result: ToolResult) -> None:
     """Drop a progress report: nobody listens."""
 
 
@@ -138,7 +138,7 @@ class ToolContext:
     tool_call_id: str
     signal: AbortSignal | None = None
     run: RunContext | None = None
-    on_update: Callable[[ToolResult], None] = _ignore_update
+    on_update: Callable[[ToolResult], None] = ignore_update
 
     def update(self, result: ToolResult | str) -> None:
         """Report progress; ignored once the tool has returned."""
