@@ -194,7 +194,6 @@ async def _execute(run: Run, call: ToolCall) -> ToolCallOutcome:
 
 async def _close(run: Run, outcome: ToolCallOutcome) -> tuple[ToolCallOutcome, ToolResultMessage]:
     """Let a final result be recorded, then announce it."""
-    run.check()
     call, result = outcome.tool_call, outcome.result
     message = ToolResultMessage(
         tool_call_id=call.id,

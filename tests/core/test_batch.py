@@ -274,6 +274,23 @@ def test_content_in_json_form_becomes_blocks_and_other_content_an_error() -> Non
     assert [event.to_json()["isError"] for event in log.of("tool_execution_end")] == [False, True]
 
 
+def test_content_that_a_hook_puts_in_place_is_checked_too() -> None:
+    patches: dict[str, Any] = {"c1": [{"type": "text", "text": "patched"}], "c2": "patched"}
+
+    class Plugin:
+        @hookimpl
+        def after_tool_call(self, call: ToolCall) -> ToolResultPatch:
+            return ToolResultPatch(content=patches[call.id])
+
+    agent, _, log = scripted_agent(
+        calls("quick", "quick"), "done", tools=[make_tool("quick", quick)], plugins=[Plugin()]
+    )
+    run(agent.prompt("go"))
+    assert texts(log)["c1"] == "patched"
+    assert [event.is_error for event in log.of("tool_execution_end")] == [False, True]
+    assert agent.state.messages[-1].text == "done"
+
+
 def test_a_hook_that_gives_no_result_is_told() -> None:
     class Plugin:
         @hookimpl

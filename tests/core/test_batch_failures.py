@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -172,6 +173,17 @@ def test_a_listener_that_fails_ends_the_siblings_in_silence(slow: bool, event_ty
         assert set(texts(log)) <= {"c1"}
     assert agent.state.pending_tool_calls == frozenset()
     assert agent.state.messages[-1].stop_reason == "error"
+
+
+def test_siblings_whose_listeners_fail_together_fail_the_run_once(caplog: pytest.LogCaptureFixture) -> None:
+    agent, _, log = scripted_agent(calls("quick", "quick", "quick"), tools=[make_tool("quick", quick)])
+    screen = BrokenScreen(log, "tool_execution_end", slow=True)
+    agent.subscribe(screen)
+    run(agent.prompt("go"))
+    assert set(texts(log)) == {"c1", "c2", "c3"}
+    assert log.types[screen.failed_at :] == CLOSING
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_siblings_see_the_abort_before_they_are_cancelled() -> None:

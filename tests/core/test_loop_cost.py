@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from pi_core import (
+    AbortSignal,
     Agent,
     AgentContext,
     AgentEvent,
@@ -195,3 +197,19 @@ def test_ten_thousand_turns_in_one_run() -> None:
     messages = run(turns(10_000).prompt("go"))
     assert len(messages) == 20_002
     assert messages[-1].stop_reason == "stop"
+
+
+def test_a_run_keeps_nothing_of_the_calls_that_are_over() -> None:
+    alive: list[int] = []
+
+    def count(event: AgentEvent, signal: AbortSignal) -> None:
+        if event.type == "agent_end":
+            gc.collect()
+            alive.append(sum(isinstance(thing, ToolContext) for thing in gc.get_objects()))
+
+    replies = [Reply(*[Call("slow", id=str(number)) for number in range(size)]) for size in (1, 5) for _ in range(10)]
+    slow = Tool("slow", "", {"type": "object", "properties": {}}, quick, timeout=3600)
+    agent, _, _ = scripted_agent(*replies, "done", tools=[slow])
+    agent.subscribe(count)
+    run(agent.prompt("go"))
+    assert alive[0] <= 5
