@@ -29,6 +29,7 @@ _FIRST_BATCH_BYTES = 20_000
 _BATCH_BYTES = 100_000
 _ARGUMENT_COST = 9
 _MAX_LIMIT = 1_000_000
+_MAX_CONTEXT = 1000
 
 
 def grep_tool(options: ToolsOptions) -> Tool:
@@ -74,7 +75,7 @@ class _Grep:
         self._options = options
         self._stop = stop
         self._limit = min(count(arguments, "limit", _LIMIT), _MAX_LIMIT)
-        self._context = min(count(arguments, "context", 0), _MAX_LIMIT) if arguments.get("context") else 0
+        self._context = min(count(arguments, "context", 0), _MAX_CONTEXT) if arguments.get("context") else 0
         pattern = arguments["pattern"]
         if "\0" in pattern or "\n" in pattern:
             raise ToolError("pattern must be one line of text: each line is searched by itself")
@@ -117,7 +118,8 @@ class _Grep:
     async def run(self) -> None:
         """Search until there is enough: the first few files alone, then the rest side by side."""
         try:
-            await self._start_batch(_FIRST_BATCH_BYTES)
+            if not await self._start_batch(_FIRST_BATCH_BYTES):
+                await self._search.start([os.devnull])  # a pattern that is none is an error even then
             while self._search.is_running:
                 async with aclosing(self._search.lines()) as lines:
                     async for line in lines:

@@ -168,14 +168,20 @@ def test_many_files_are_searched_in_order(grep: Any) -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "a{2,1}", "*"])
 def test_a_pattern_that_is_none_is_an_error(grep: Any, pattern: str) -> None:
+    assert "regex parse error" in grep.error("grep", pattern=pattern)
     grep.write("a.txt", "x\n")
-
     assert "regex parse error" in grep.error("grep", pattern=pattern)
 
 
 @pytest.mark.parametrize("pattern", ["a\nb", "a\0b"])
 def test_a_pattern_of_several_lines_is_an_error(grep: Any, pattern: str) -> None:
     assert "one line" in grep.error("grep", pattern=pattern)
+
+
+def test_an_empty_directory(grep: Any) -> None:
+    assert grep.text("grep", pattern="") == "No matches found"
+    (grep.root.parent / "outside.txt").write_text("hit\n")
+    assert grep.text("grep", pattern="hit") == "No matches found"
 
 
 def test_a_missing_path_is_named(grep: Any) -> None:
