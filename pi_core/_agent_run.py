@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -219,7 +218,7 @@ class ActiveRun:
     async def _announce_rest(self, event: AgentEvent, position: int, answer: Awaitable[None] | None) -> None:
         subscribers = self.agent.subscribers
         while True:
-            if answer is not None and inspect.isawaitable(answer):
+            if answer is not None and hasattr(answer, "__await__"):
                 await answer
             position += 1
             if position == len(subscribers):

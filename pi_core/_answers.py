@@ -48,11 +48,13 @@ def _own_list(value: Any) -> Any:
 
 
 def _result(result: ToolResult) -> ToolResult:
-    return replace(
-        result,
-        content=None if result.content is None else list(result.content),
-        details=_data(result.details),
-        structured_content=_data(result.structured_content),
+    return ToolResult(
+        None if result.content is None else list(result.content),
+        _data(result.details),
+        _data(result.structured_content),
+        result.usage,
+        result.is_error,
+        result.terminate,
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import CodeType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from ._answers import copied
@@ -135,15 +137,24 @@ def bind(
     head = [*arguments, "*", "proceed"] if proceed else arguments
     if proceed:
         passed.append("proceed=proceed")
-    source = f"lambda {', '.join(head)}: _function({', '.join(passed)})"
-    compiled: Callable[..., Any] = eval(source, {"_function": function, "_copied": copied})
-    return compiled
+    code = _compiled(f"lambda {', '.join(head)}: _function({', '.join(passed)})")
+    bound: Callable[..., Any] = eval(code, {"_function": function, "_copied": copied})
+    return bound
+
+
+@cache
+def _compiled(source: str) -> CodeType:
+    return compile(source, "<arguments of a hook>", "eval")
 
 
 def takes_proceed(function: Callable[..., Any]) -> bool:
     """Whether an implementation is an async wrapper: it has a keyword-only ``proceed``."""
-    parameter = inspect.signature(function).parameters.get("proceed")
-    return parameter is not None and parameter.kind is parameter.KEYWORD_ONLY
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        parameter = inspect.signature(function).parameters.get("proceed")
+        return parameter is not None and parameter.kind is parameter.KEYWORD_ONLY
+    positional = code.co_argcount
+    return "proceed" in code.co_varnames[positional : positional + code.co_kwonlyargcount]
 
 
 # --- one loop for each kind ---------------------------------------------------------------------------------------

@@ -326,11 +326,12 @@ class _Requests:
         run, hooks, ctx = self._run, self._run.hooks, self._run.ctx
         if "transform_context" not in run.hooked and "convert_to_llm" not in run.hooked:
             return self._convert_new(run.context.messages)
-        messages = list(run.context.messages)
-        if "transform_context" in run.hooked:
-            messages = await hooks.transform_context(messages, ctx)
-        converted = await hooks.convert_to_llm(messages, ctx)
-        return convert_to_llm(messages) if converted is None else converted
+        given = list(run.context.messages)
+        messages = await hooks.transform_context(given, ctx) if "transform_context" in run.hooked else given
+        converted = await hooks.convert_to_llm(messages, ctx) if "convert_to_llm" in run.hooked else None
+        if converted is not None:
+            return converted
+        return self._convert_new(run.context.messages) if messages is given else convert_to_llm(messages)
 
     def _convert_new(self, messages: list[AgentMessage]) -> Sequence[Message]:
         """Convert what was added since the last request; a list without custom messages is used as it is."""
