@@ -17,12 +17,17 @@ class KnownProvider:
     model: str = ""
 
 
+def _messages(base_url: str, key: str, model: str = "") -> KnownProvider:
+    return KnownProvider("anthropic-messages", base_url, (key,), model)
+
+
 def _compatible(base_url: str, key: str, model: str = "") -> KnownProvider:
     return KnownProvider("openai-completions", base_url, (key,), model)
 
 
 PROVIDERS: Final[Mapping[str, KnownProvider]] = {
     "openai": _compatible("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
+    "anthropic": _messages("https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-sonnet-4-6"),
     "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter/auto"),
     "groq": _compatible("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b"),
     "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
@@ -32,6 +37,7 @@ PROVIDERS: Final[Mapping[str, KnownProvider]] = {
     "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     "fireworks": _compatible("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
     "huggingface": _compatible("https://router.huggingface.co/v1", "HF_TOKEN"),
+    "minimax": _messages("https://api.minimax.io/anthropic", "MINIMAX_API_KEY", "MiniMax-M2.7"),
     "moonshot": _compatible("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
     "zai": _compatible("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
     "nvidia": _compatible("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),

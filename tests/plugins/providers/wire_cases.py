@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ class Deviation:
     :param text_begins: how the error text begins.
     :param first_arguments: the arguments a call shows before the first piece of them.
     :param final: fields of the final message in place of the recorded ones.
+    :param adapt: changes the case itself.
     """
 
     why: str
@@ -35,6 +37,7 @@ class Deviation:
     text_begins: str | None = None
     first_arguments: dict[str, Any] | None = None
     final: Mapping[str, Any] = field(default_factory=dict)
+    adapt: Callable[[dict[str, Any]], None] | None = None
 
 
 SAME = Deviation("")
@@ -93,24 +96,43 @@ class WireRunner:
         """
         case = json.loads(path.read_text("utf-8"))
         deviation = deviation or COMMON.get(path.stem, SAME)
+        if deviation.adapt is not None:
+            deviation.adapt(case)
         if "sse" in case:
             self._check_stream(path.stem, case, deviation, key)
+        elif "requests" in case:
+            self._check_series(case, done, key)
         else:
             self._check_request(path.stem, case, done, deviation, key)
 
     # --- requests ---
 
-    def _check_request(self, name: str, case: dict[str, Any], done: bytes, deviation: Deviation, key: str) -> None:
-        async def run() -> tuple[Any, Any, Any]:
-            async with self.serve(self.reply([done])) as server:
-                provider, transport = self.rerouted(server)
-                options = self.calls.options(
-                    case["options"], api_key=None if name == "no-api-key" else key, max_retries=0
-                )
-                stream = provider.stream(self.model(**case["model"]), self.calls.context(case["context"]), options)
-                return server, transport, await self.calls.collect(stream)
+    def sent(self, path: Path, done: bytes, key: str = "<api-key>") -> list[Any]:
+        """Return the bodies of the requests a case leads to."""
+        server, _, _ = asyncio.run(self._run(json.loads(path.read_text("utf-8")), done, key))
+        return [request.json for request in server.requests]
 
-        server, transport, events = asyncio.run(run())
+    async def _run(self, case: dict[str, Any], done: bytes, key: str | None) -> tuple[Any, Any, list[Any]]:
+        """The server, the transport and the events of the last answer."""
+        async with self.serve(self.reply([done])) as server:
+            provider, transport = self.rerouted(server)
+            events: list[Any] = []
+            for step in case.get("requests", [case]):
+                options = self.calls.options({**case["options"], "maxRetries": 0}, api_key=key)
+                stream = provider.stream(self.model(**case["model"]), self.calls.context(step["context"]), options)
+                events = await self.calls.collect(stream)
+            return server, transport, events
+
+    def _check_series(self, case: dict[str, Any], done: bytes, key: str) -> None:
+        server, _, events = asyncio.run(self._run(case, done, key))
+        assert events[-1].type == "done", events[-1]
+        assert len(server.requests) == len(case["requests"])
+        for request, wanted in zip(server.requests, case["requests"], strict=True):
+            assert same(request.json, wanted["request_body"]), (request.json, wanted["request_body"])
+            _check_headers(request, wanted["request_headers"], SAME)
+
+    def _check_request(self, name: str, case: dict[str, Any], done: bytes, deviation: Deviation, key: str) -> None:
+        server, transport, events = asyncio.run(self._run(case, done, None if name == "no-api-key" else key))
         if case.get("no_request") and deviation.contents is None:
             assert not server.requests
             assert [event.type for event in events] == ["error"]
@@ -121,19 +143,12 @@ class WireRunner:
         [request] = server.requests
         if deviation.contents is not None:
             messages = next(request.json[key] for key in ("messages", "input", "contents") if key in request.json)
-            assert [message["content"] for message in messages] == deviation.contents
+            assert [message.get("content", message.get("parts")) for message in messages] == deviation.contents
             return
         body = {k: v for k, v in {**case["request_body"], **deviation.body}.items() if v is not None}
         assert same(request.json, body), (request.json, body)
         assert (request.method, transport.urls) == (case["request_method"], [case["request_url"]])
-        sent = {key: value for key, value in request.headers.items() if key not in ("host", "content-length")}
-        wanted = dict(case["request_headers"])
-        if deviation.no_user_agent:
-            del wanted["user-agent"]
-        elif wanted["user-agent"].startswith("pi/"):
-            wanted["user-agent"] = sent["user-agent"]
-            assert sent["user-agent"].startswith("pi/")
-        assert sent == wanted
+        _check_headers(request, case["request_headers"], deviation)
 
     # --- streams ---
 
@@ -168,6 +183,17 @@ class WireRunner:
             _compare(case, asyncio.run(over_sockets(replies)), deviation)
 
 
+def _check_headers(request: Any, wanted: dict[str, str], deviation: Deviation) -> None:
+    sent = {key: value for key, value in request.headers.items() if key not in ("host", "content-length")}
+    wanted = dict(wanted)
+    if deviation.no_user_agent:
+        del wanted["user-agent"]
+    elif wanted["user-agent"].startswith("pi/"):
+        wanted["user-agent"] = sent["user-agent"]
+        assert sent["user-agent"].startswith("pi/")
+    assert sent == wanted
+
+
 def _check_text(given: str, wanted: str | None, deviation: Deviation) -> None:
     if deviation.text_begins is not None:
         assert given.startswith(deviation.text_begins)
@@ -191,10 +217,11 @@ def _compare(case: dict[str, Any], trace: list[dict[str, Any]], deviation: Devia
     for start in (trace[0], events[0]):
         for name in FOREIGN_FIELDS:
             start.get("partial", {}).pop(name, None)
-    if deviation.first_arguments is not None:
-        events[1]["partial_block"]["arguments"] = deviation.first_arguments
-    assert _without_parser_words(trace) == _without_parser_words(events)
-    final, wanted = _without_parser_words(final), _without_parser_words({**case["final"], **deviation.final})
+    for event in events if deviation.first_arguments is not None else ():
+        if event["type"] == "toolcall_start":
+            event["partial_block"]["arguments"] = deviation.first_arguments
+    assert _comparable(trace) == _comparable(events)
+    final, wanted = _comparable(final), _comparable({**case["final"], **deviation.final})
     assert ("errorDetails" in final) == (wanted["stopReason"] == "error")
     for name in ("errorDetails", *FOREIGN_FIELDS):
         final.pop(name, None)
@@ -204,11 +231,14 @@ def _compare(case: dict[str, Any], trace: list[dict[str, Any]], deviation: Devia
     assert final == wanted
 
 
-def _without_parser_words(value: Any) -> Any:
-    """A JSON value in which only the kind of an arguments error counts: every JSON parser has words of its own."""
+def _comparable(value: Any) -> Any:
+    """A JSON value in which only the kind of an arguments error counts, because every JSON parser has words of its own,
+    and in which made up ids are marked."""
     if isinstance(value, dict):
         return {
-            key: item.partition("\n\n")[2] if key == "argumentsError" else _without_parser_words(item)
+            key: item.partition("\n\n")[2] if key == "argumentsError" else _comparable(item)
             for key, item in value.items()
         }
-    return [_without_parser_words(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, str):
+        return re.sub(r"_\d{13}_\d+$", "_<generated>", value)
+    return [_comparable(item) for item in value] if isinstance(value, list) else value

