@@ -41,6 +41,8 @@ class Replay:
                     texts[event.content_index] = event.text if event.type == "text_start" else event.thinking
                 elif event.type in ("text_delta", "thinking_delta"):
                     texts[event.content_index] += event.delta
+                elif event.type in ("text_end", "thinking_end"):
+                    texts[event.content_index] = event.content
                 elif event.type == "toolcall_start":
                     texts.pop(event.content_index, None)
             for index, text in texts.items():
