@@ -15,13 +15,7 @@ from .wrapping import WrappedRaising
 
 class TestTransformContext(ChainHook, WrappedRaising):
     hook = "transform_context"
-    wrong = (
-        "text",
-        3,
-        [1],
-        ["text"],
-        iter([]),
-    )
+    wrong: ClassVar[tuple[Any, ...]] = ("text", 3, [1], ["text"], iter("ab"))
 
     def arguments(self) -> dict[str, Any]:
         return {"messages": samples.users(1, 2), "ctx": samples.ctx()}
