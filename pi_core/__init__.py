@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._build_file import BuildSettings as BuildSettings
+    from ._requests import convert_to_llm as convert_to_llm
     from ._tracing import HookTrace as HookTrace
     from ._tracing import Tracer as Tracer
     from .agent import Agent as Agent
@@ -80,7 +81,6 @@ if TYPE_CHECKING:
     from .loop import AgentLoopConfig as AgentLoopConfig
     from .loop import agent_loop as agent_loop
     from .loop import agent_loop_continue as agent_loop_continue
-    from .loop import convert_to_llm as convert_to_llm
     from .loop import run_agent_loop as run_agent_loop
     from .loop import run_agent_loop_continue as run_agent_loop_continue
     from .markers import Contract as Contract
@@ -138,6 +138,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "_build_file": ("BuildSettings",),
+    "_requests": ("convert_to_llm",),
     "_tracing": (
         "HookTrace",
         "Tracer",
@@ -212,7 +213,6 @@ _HOMES = {
         "AgentLoopConfig",
         "agent_loop",
         "agent_loop_continue",
-        "convert_to_llm",
         "run_agent_loop",
         "run_agent_loop_continue",
     ),

@@ -15,7 +15,6 @@ from .events import (
     ToolExecutionEndEvent,
     ToolExecutionStartEvent,
     ToolExecutionUpdateEvent,
-    TurnEndEvent,
 )
 from .messages import AgentMessage, AssistantMessage, CustomMessage, ToolResultMessage, UserMessage
 from .providers import Context, Model, StreamOptions
@@ -48,14 +47,18 @@ def _own_list(value: Any) -> Any:
 
 
 def _result(result: ToolResult) -> ToolResult:
+    content, details, structured = result.content, result.details, result.structured_content
     return ToolResult(
-        None if result.content is None else list(result.content),
-        _data(result.details),
-        _data(result.structured_content),
+        content if content is None else content[:],
+        details if type(details) not in _NESTED else _data(details),
+        structured if type(structured) not in _NESTED else _data(structured),
         result.usage,
         result.is_error,
         result.terminate,
     )
+
+
+_NESTED: Final = frozenset({dict, list})
 
 
 _COPIES: Final[Mapping[type, Callable[[Any], Any]]] = {
@@ -66,7 +69,6 @@ _COPIES: Final[Mapping[type, Callable[[Any], Any]]] = {
     Context: lambda context: replace(context, messages=_own_list(context.messages), tools=_own_list(context.tools)),
     StreamOptions: lambda options: options.replace(headers=_data(options.headers), metadata=_data(options.metadata)),
     AgentEndEvent: lambda event: AgentEndEvent(list(event.messages)),
-    TurnEndEvent: lambda event: TurnEndEvent(event.message, list(event.tool_results)),
     ToolExecutionStartEvent: lambda event: replace(event, args=_data(event.args)),
     ToolExecutionUpdateEvent: lambda event: replace(
         event, args=_data(event.args), partial_result=_result(event.partial_result)

@@ -11,6 +11,7 @@ from ._dispatch import (
     Implementation,
     Owner,
     Plan,
+    call_now,
     chain,
     collect,
     first,
@@ -292,6 +293,6 @@ def _log(failure: PluginFailure) -> None:
 def _log_failures(plan: Plan, arguments: tuple[Any, ...]) -> None:
     for found in plan.implementations:
         try:
-            found.call(*arguments)
+            call_now(found, arguments)
         except Exception as error:
             _log(found.failure(error))

@@ -219,20 +219,20 @@ async def chain(plan: Plan, arguments: tuple[Any, ...]) -> Any:
     An answer is checked where it matters: at the end, or when the next implementation fails on it. Either way the one
     that gave it is blamed.
     """
-    value, rest = arguments[0], arguments[1:]
+    given = list(arguments)
     source: Implementation | None = None
     for implementation in plan.implementations:
         try:
-            answer = implementation.call(value, *rest)
+            answer = implementation.call(*given)
             if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
                 answer = await answer
         except BaseException as error:
             if source is not None and isinstance(error, Exception):
-                _check(source, value)
+                _check(source, given[0])
             implementation.fail(error)
         if answer is not None:
-            value, source = answer, implementation
-    return value if source is None else _check(source, value)
+            given[0], source = answer, implementation
+    return given[0] if source is None else _check(source, given[0])
 
 
 def _check(implementation: Implementation, answer: Any) -> Any:
@@ -254,12 +254,14 @@ async def fold(
     :param apply: makes the next state from the last one and an answer that is not ``None``.
     """
     for implementation in plan.implementations:
-        answer = await ask(implementation, arguments(state))
-        if answer is not None:
-            try:
-                state = apply(state, answer)
-            except Exception as error:
-                implementation.fail(error)
+        try:
+            answer = implementation.call(*arguments(state))
+            if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
+                answer = await answer
+            if answer is not None:
+                state = apply(state, implementation.check(answer))
+        except BaseException as error:
+            implementation.fail(error)
     return state
 
 
@@ -304,19 +306,31 @@ async def guard(
     :param apply: makes the next first argument from the last one and another answer.
     :param refuse: makes of an exception the answer that ends the asking.
     """
-    value, rest = arguments[0], arguments[1:]
+    given = list(arguments)
     for implementation in plan.implementations:
         try:
-            answer = implementation.call(value, *rest)
+            answer = implementation.call(*given)
             if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
                 answer = await answer
             if isinstance(answer, Block):
                 return answer
             if answer is not None:
-                value = apply(value, implementation.check(answer))
+                given[0] = apply(given[0], implementation.check(answer))
         except BaseException as error:
             return refuse(implementation, implementation.fault(error))
-    return value
+    return given[0]
+
+
+def call_now(implementation: Implementation, arguments: tuple[Any, ...]) -> Any:
+    """Call an implementation of a sync hook.
+
+    :raises TypeError: it gave a coroutine, which nobody would await.
+    """
+    answer = implementation.call(*arguments)
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("it is async, but the hook is called without await")
+    return answer
 
 
 def register(
@@ -329,7 +343,7 @@ def register(
     contributions: list[tuple[Owner, Any]] = []
     for implementation in plan.implementations:
         try:
-            answer = implementation.call(*arguments)
+            answer = call_now(implementation, arguments)
             items: Iterable[Any] = () if answer is None else answer
             given = [(implementation.owner, item) for item in items]
         except (Exception, SystemExit) as error:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
+from ._dispatch import call_now
 from ._log import log
 from ._manager import HookManager, plugin_name, refused
 from ._registry import Registry, collect_contributions
@@ -281,7 +282,7 @@ class _Assembly:
         options = validated_options(record, given)
         for implementation in plan.implementations:
             try:
-                implementation.call(options)
+                call_now(implementation, (options,))
             except (Exception, SystemExit) as error:
                 raise implementation.failed(error) from error
 

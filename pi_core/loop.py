@@ -8,43 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from ._log import log
+from ._requests import Requests
 from ._run import Emit, Run, ToolExecution
-from .assembler import MessageAssembler, Replay
 from .batch import Batch, run_tool_batch
-from .context import AbortSignal, AgentContext, ListView, RunContext, Turn, as_messages
-from .errors import ConfigError, ContinueError
+from .context import AbortSignal, AgentContext, RunContext, Turn, as_messages
+from .errors import ContinueError
 from .events import (
     AgentEndEvent,
     AgentEvent,
     AgentStartEvent,
-    DoneEvent,
-    ErrorEvent,
-    MessageStartEvent,
-    MessageUpdateEvent,
-    StartEvent,
-    StreamEvent,
     TurnEndEvent,
     TurnStartEvent,
-    UpdateEvent,
 )
 from .hooks import NO_HOOKS, Hooks
 from .messages import (
-    LLM_ROLES,
     AgentMessage,
     AssistantMessage,
-    CustomMessage,
-    Message,
     ThinkingLevel,
 )
 from .providers import (
-    Context,
     Model,
-    ProviderResponse,
     StreamFunction,
     StreamOptions,
     get_default_stream,
@@ -52,9 +39,6 @@ from .providers import (
 from .streams import EventStream
 
 Poll: TypeAlias = Callable[[], Iterable[AgentMessage] | Awaitable[Iterable[AgentMessage] | None] | None]
-
-NO_FINAL_EVENT = "Stream ended without a final event"
-REQUEST_ABORTED = "Request was aborted"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,7 +187,7 @@ def _append(run: Run, message: AgentMessage) -> None:
 
 
 async def _loop(run: Run, config: AgentLoopConfig) -> list[AgentMessage]:
-    requests = _Requests(run, config)
+    requests = Requests(run, config.options, config.stream or get_default_stream())
     hooks, ctx = run.hooks, run.ctx
     pending: list[AgentMessage] = []
     if not config.skip_first_poll:
@@ -223,14 +207,14 @@ async def _loop(run: Run, config: AgentLoopConfig) -> list[AgentMessage]:
             response = await requests.make()
             _append(run, response)
             if response.stop_reason in ("error", "aborted"):
-                await run.say(TurnEndEvent(response, []))
+                await run.say(TurnEndEvent(response, ()))
                 return await _end(run)
             calls = response.tool_calls
             batch = await run_tool_batch(run, response, calls) if calls else Batch([], True)
             for result in batch.results:
                 _append(run, result)
             more = not batch.terminate
-            await run.say(TurnEndEvent(response, batch.results))
+            await run.say(TurnEndEvent(response, tuple(batch.results)))
             last = Turn(response, batch.results, run.context, run.new_messages)
             if "should_stop_after_turn" in run.hooked and await hooks.should_stop_after_turn(last.copy(), ctx):
                 return await _end(run)
@@ -278,201 +262,6 @@ async def _poll(run: Run, queue: Poll | None, hook: str) -> list[AgentMessage]:
     if not taken:
         return offered
     return as_messages(await taken if inspect.isawaitable(taken) else taken) + offered
-
-
-class _Requests:
-    """Makes the requests of one run; what was converted for one is not converted again for the next."""
-
-    __slots__ = ("_converted", "_options", "_plain", "_run", "_seen", "_source", "_stream")
-
-    def __init__(self, run: Run, config: AgentLoopConfig) -> None:
-        self._run = run
-        self._stream = config.stream or get_default_stream()
-        if self._stream is None and "stream" not in run.hooked:
-            raise _no_stream(config.model)
-        self._options = _with_provider_hooks(config.options, run)
-        self._source: list[AgentMessage] | None = None
-        self._seen = 0
-        self._plain = True
-        self._converted: list[Message] = []
-
-    async def make(self) -> AssistantMessage:
-        """Make one request, announce the response as it arrives, and return it."""
-        run, hooks, ctx = self._run, self._run.hooks, self._run.ctx
-        if run.aborted:
-            return await self._not_made()
-        messages = await self._messages()
-        key = await hooks.get_api_key(ctx.model.provider, ctx) if "get_api_key" in run.hooked else None
-        if run.aborted:
-            return await self._not_made()
-        level = ctx.thinking_level
-        options = self._options
-        if key or level != "off":
-            options = options.replace(api_key=key or options.api_key, reasoning=None if level == "off" else level)
-        context = Context(run.context.system_prompt, messages, tuple(run.context.tools))
-        if "stream" in run.hooked:
-            stream = await hooks.stream(ctx.model, context, options, ctx, self._core)
-        else:
-            made = self._core(ctx.model, context, options)
-            stream = made if hasattr(made, "__aiter__") else await made
-        return await self._consume(stream)
-
-    def _core(self, model: Model, context: Context, options: StreamOptions) -> Any:
-        if self._stream is None:
-            raise _no_stream(model)
-        return self._stream(model, context, options)
-
-    async def _messages(self) -> Sequence[Message]:
-        run, hooks, ctx = self._run, self._run.hooks, self._run.ctx
-        if "transform_context" not in run.hooked and "convert_to_llm" not in run.hooked:
-            return self._convert_new(run.context.messages)
-        given = list(run.context.messages)
-        messages = await hooks.transform_context(given, ctx) if "transform_context" in run.hooked else given
-        converted = await hooks.convert_to_llm(messages, ctx) if "convert_to_llm" in run.hooked else None
-        if converted is not None:
-            return converted
-        return self._convert_new(run.context.messages) if messages is given else convert_to_llm(messages)
-
-    def _convert_new(self, messages: list[AgentMessage]) -> Sequence[Message]:
-        """Convert what was added since the last request; a list without custom messages is used as it is."""
-        if self._source is not messages:
-            self._source, self._seen, self._plain, self._converted = messages, 0, True, []
-        for position in range(self._seen, len(messages)):
-            message = messages[position]
-            if self._plain and isinstance(message, CustomMessage):
-                self._plain = False
-                self._converted = cast("list[Message]", messages[:position])
-            if not self._plain:
-                self._converted += convert_to_llm([message])
-        self._seen = len(messages)
-        return ListView(cast("list[Message]", messages) if self._plain else self._converted)
-
-    async def _not_made(self) -> AssistantMessage:
-        reason = self._run.signal.reason if self._run.signal is not None else ""
-        message = self._assembler().message("aborted", error_message=reason or REQUEST_ABORTED)
-        await self._run.add_message(message)
-        return message
-
-    async def _consume(self, stream: AsyncIterable[StreamEvent]) -> AssistantMessage:
-        run, emit = self._run, self._run.emit
-        started: StartEvent | None = None
-        source: MessageAssembler | Replay | None = None
-        final: AssistantMessage | None = None
-        try:
-            async for event in stream:
-                if isinstance(event, UpdateEvent):
-                    if started is None:
-                        continue
-                    if event.frame is not None:
-                        source = event.frame[0]
-                    else:
-                        if not isinstance(source, Replay):
-                            source = Replay(self._assembler(), started.partial)
-                        source.add(event)
-                    pending = emit(MessageUpdateEvent(event))
-                    if pending is not None:
-                        await pending
-                elif isinstance(event, StartEvent):
-                    if started is None:
-                        started = event
-                        await run.say(MessageStartEvent(event))
-                elif isinstance(event, DoneEvent | ErrorEvent):
-                    final = event.message
-                    break
-                else:
-                    raise TypeError(f"a provider yields stream events, got {event!r}")
-        finally:
-            await _close(stream)
-        if final is None:
-            settled = getattr(stream, "settled", None)
-            final = settled[0] if settled is not None else self._cut_off(source, started)
-        if isinstance(source, Replay):
-            source.close()
-        if final.stop_reason == "aborted" and run.signal is not None and run.signal.reason:
-            final = final.model_copy(update={"error_message": run.signal.reason})
-        if started is None:
-            await run.say(MessageStartEvent(final))
-        await run.close_message(final)
-        return final
-
-    def _assembler(self) -> MessageAssembler:
-        model = self._run.ctx.model
-        return MessageAssembler(model.api, model.provider, model.id)
-
-    def _cut_off(self, source: MessageAssembler | Replay | None, started: StartEvent | None) -> AssistantMessage:
-        """What has arrived of a response that ended without a final event, as a failure."""
-        if isinstance(source, Replay):
-            source = source.assembler()
-        if source is None:
-            source = self._assembler()
-            if started is not None:
-                source.begin(started.partial)
-        return source.message("error", error_message=NO_FINAL_EVENT)
-
-
-async def _close(stream: object) -> None:
-    """Let go of a response; a failure is logged, since what counts has been read or is being raised."""
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        try:
-            await close()
-        except Exception:
-            log().warning("closing the stream of a response failed", exc_info=True)
-
-
-def _no_stream(model: Model) -> ConfigError:
-    return ConfigError(
-        "No stream function: pass stream=..., install one with set_default_stream(), or add the plugin of a provider "
-        f"that speaks '{model.api}'"
-    )
-
-
-def convert_to_llm(messages: Iterable[AgentMessage]) -> list[Message]:
-    """Return the messages a model understands: the plain ones, and what each custom message stands for."""
-    converted: list[Message] = []
-    for message in messages:
-        if isinstance(message, CustomMessage):
-            given = message.to_llm()
-            converted += [given] if getattr(given, "role", None) in LLM_ROLES else given  # type: ignore[list-item]
-        else:
-            converted.append(message)
-    return converted
-
-
-def _with_provider_hooks(options: StreamOptions, run: Run) -> StreamOptions:
-    """The options of a run's requests, with its signal, and its provider hooks behind their callbacks."""
-    hooks, ctx = run.hooks, run.ctx
-    changes: dict[str, Any] = {"signal": run.signal, "reasoning": None}
-    if "provider_payload" in run.hooked:
-
-        async def on_payload(payload: Any, model: Model) -> Any:
-            if options.on_payload is not None:
-                own = options.on_payload(payload, model)
-                own = await own if inspect.isawaitable(own) else own
-                payload = payload if own is None else own
-            return await hooks.provider_payload(payload, model, ctx)
-
-        changes["on_payload"] = on_payload
-    if "provider_headers" in run.hooked:
-
-        async def transform_headers(headers: Any) -> Any:
-            if options.transform_headers is not None:
-                own = options.transform_headers(headers)
-                headers = await own if inspect.isawaitable(own) else own
-            return await hooks.provider_headers(dict(headers), ctx.model, ctx)
-
-        changes["transform_headers"] = transform_headers
-    if "provider_response" in run.hooked:
-
-        async def on_response(response: ProviderResponse, model: Model) -> None:
-            if options.on_response is not None:
-                own = options.on_response(response, model)
-                if inspect.isawaitable(own):
-                    await own
-            await hooks.provider_response(response.status, response.headers, model, ctx)
-
-        changes["on_response"] = on_response
-    return options.replace(**changes)
 
 
 def _as_stream(
