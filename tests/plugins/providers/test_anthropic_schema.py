@@ -26,7 +26,7 @@ def as_of_the_schema(body: dict[str, Any]) -> dict[str, Any]:
 
 def test_requests(wire_case: Path, wire: WireRunner) -> None:
     case = json.loads(wire_case.read_text("utf-8"))
-    bodies = wire.sent(wire_case, DONE)
+    bodies = wire.sent(case, DONE)
     assert bodies or case.get("no_request")
     for body in bodies:
         assert problems("anthropic-messages", as_of_the_schema(body)) == []

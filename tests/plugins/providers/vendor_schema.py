@@ -18,9 +18,18 @@ def _anthropic() -> Any:
     return json.loads(load_spec_path("anthropic", "official").read_text("utf-8"))
 
 
+def _openai() -> Any:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(load_spec_path("openai", "official").read_text("utf-8"), loader)
+
+
 # By API: where its schemas come from, and the one of a request.
 SOURCES: Mapping[str, tuple[Callable[[], Any], str]] = {
     "anthropic-messages": (_anthropic, "CreateMessageParams"),
+    "openai-completions": (_openai, "CreateChatCompletionRequest"),
+    "openai-responses": (_openai, "CreateResponse"),
 }
 
 
@@ -33,10 +42,31 @@ def problems(api: str, body: Any) -> list[str]:
     return found
 
 
+def unknown_fields(api: str, body: Mapping[str, Any]) -> list[str]:
+    """Return the fields of a body that the schema, which allows any, does not name."""
+    load, name = SOURCES[api]
+    schemas = _document(load)["components"]["schemas"]
+
+    def names(schema: Any) -> set[str]:
+        found = set(schema.get("properties", {}))
+        if "$ref" in schema:
+            found |= names(schemas[schema["$ref"].rpartition("/")[2]])
+        for part in (*schema.get("allOf", ()), *schema.get("anyOf", ())):
+            found |= names(part)
+        return found
+
+    return sorted(set(body) - names(schemas[name]))
+
+
+@cache
+def _document(load: Callable[[], Any]) -> Any:
+    return _as_json_schema(load())
+
+
 @cache
 def _validator(api: str) -> Draft202012Validator:
     load, name = SOURCES[api]
-    registry = Registry().with_resource("urn:vendor", DRAFT202012.create_resource(_as_json_schema(load())))
+    registry = Registry().with_resource("urn:vendor", DRAFT202012.create_resource(_document(load)))
     return Draft202012Validator({"$ref": f"urn:vendor#/components/schemas/{name}"}, registry=registry)
 
 

@@ -107,9 +107,9 @@ class WireRunner:
 
     # --- requests ---
 
-    def sent(self, path: Path, done: bytes, key: str = "<api-key>") -> list[Any]:
+    def sent(self, case: dict[str, Any], done: bytes, key: str = "<api-key>") -> list[Any]:
         """Return the bodies of the requests a case leads to."""
-        server, _, _ = asyncio.run(self._run(json.loads(path.read_text("utf-8")), done, key))
+        server, _, _ = asyncio.run(self._run(case, done, key))
         return [request.json for request in server.requests]
 
     async def _run(self, case: dict[str, Any], done: bytes, key: str | None) -> tuple[Any, Any, list[Any]]:
@@ -220,8 +220,8 @@ def _compare(case: dict[str, Any], trace: list[dict[str, Any]], deviation: Devia
     for event in events if deviation.first_arguments is not None else ():
         if event["type"] == "toolcall_start":
             event["partial_block"]["arguments"] = deviation.first_arguments
-    assert _comparable(trace) == _comparable(events)
-    final, wanted = _comparable(final), _comparable({**case["final"], **deviation.final})
+    assert comparable(trace) == comparable(events)
+    final, wanted = comparable(final), comparable({**case["final"], **deviation.final})
     assert ("errorDetails" in final) == (wanted["stopReason"] == "error")
     for name in ("errorDetails", *FOREIGN_FIELDS):
         final.pop(name, None)
@@ -231,14 +231,14 @@ def _compare(case: dict[str, Any], trace: list[dict[str, Any]], deviation: Devia
     assert final == wanted
 
 
-def _comparable(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """A JSON value in which only the kind of an arguments error counts, because every JSON parser has words of its own,
     and in which made up ids are marked."""
     if isinstance(value, dict):
         return {
-            key: item.partition("\n\n")[2] if key == "argumentsError" else _comparable(item)
+            key: item.partition("\n\n")[2] if key == "argumentsError" else comparable(item)
             for key, item in value.items()
         }
     if isinstance(value, str):
         return re.sub(r"_\d{13}_\d+$", "_<generated>", value)
-    return [_comparable(item) for item in value] if isinstance(value, list) else value
+    return [comparable(item) for item in value] if isinstance(value, list) else value
