@@ -77,6 +77,11 @@ def test_plugins_use_public_names_of_the_core_only(path: Path) -> None:
         assert not name.startswith("_") or name == "__version__"
 
 
+@pytest.mark.parametrize("path", OURS, ids=named)
+def test_no_private_module_of_pytest(path: Path) -> None:
+    assert not [module for module, _ in imports(path) if module.split(".")[0] == "_pytest"]
+
+
 BUILT_IN = sorted({offer.target.partition(":")[0] for offer in installed() if offer.built_in})
 
 

@@ -110,6 +110,9 @@ class RegisterHook:
 
         with pytest.raises(PluginLoadError, match=f"{self.hook} at .* is async, but the hook is called without await"):
             hooks_of(holding("a", **{self.hook: hookimpl(late)}))
+        hidden = holding("bad", **{self.hook: hookimpl(lambda self: late(self))})
+        with pytest.raises(HookError, match="it is async, but the hook is called without await"):
+            self.registered(hidden)
         with pytest.raises(PluginLoadError, match=r"argument 'config' of .* is not one the hook has \(it has none\)"):
             hooks_of(holding("a", **{self.hook: hookimpl(lambda self, config: [])}))
         refuses_wrappers(self.hook)

@@ -96,6 +96,8 @@ def test_async_and_wrappers_are_refused() -> None:
 
     with pytest.raises(PluginLoadError, match=r"configure at .* is async"):
         build(holding("bad", configure=hookimpl(late)))
+    with pytest.raises(HookError, match="it is async, but the hook is called without await"):
+        build(holding("bad", configure=hookimpl(lambda self, options: late(self, options))))
     refuses_wrappers("configure")
 
 

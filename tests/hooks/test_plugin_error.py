@@ -56,6 +56,14 @@ def test_a_report_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture)
     assert "in fail" in caplog.text
 
 
+def test_a_coroutine_that_nobody_would_await_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def late() -> None:
+        return None
+
+    hooks_of(holding("bad", plugin_error=hookimpl(lambda self: late()))).plugin_error(FAILURE)
+    assert "plugin 'bad' (pi-bad 1.2), hook plugin_error: TypeError: it is async" in caplog.text
+
+
 def test_async_callables_and_wrappers_are_refused() -> None:
     async def late(self: Any, failure: PluginFailure) -> None:
         return None
