@@ -26,8 +26,14 @@ def _compatible(base_url: str, key: str, model: str = "") -> KnownProvider:
 
 
 PROVIDERS: Final[Mapping[str, KnownProvider]] = {
-    "openai": _compatible("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
+    "openai": KnownProvider("openai-responses", "https://api.openai.com/v1", ("OPENAI_API_KEY",), "gpt-5-mini"),
     "anthropic": _messages("https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-sonnet-4-6"),
+    "google": KnownProvider(
+        "google-generative-ai",
+        "https://generativelanguage.googleapis.com/v1beta",
+        ("GEMINI_API_KEY",),
+        "gemini-2.5-flash",
+    ),
     "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter/auto"),
     "groq": _compatible("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b"),
     "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
