@@ -200,7 +200,7 @@ class HookManager(pluggy.PluginManager):
     def _marked(self, plugin: object) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
         """The functions of a plugin that are marked as implementations, with the hook each is for."""
         for attribute in dir(plugin):
-            options = self.parse_hookimpl_opts(plugin, attribute)
+            options = None if attribute.startswith("__") else self.parse_hookimpl_opts(plugin, attribute)
             if options is not None:
                 yield options.get("specname") or attribute, getattr(plugin, attribute), options
 

@@ -3,7 +3,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from pi_core import Tool
+import pytest
+
+from pi_core import PluginConflictError, Tool
 from pi_core.testing import Call, Reply, scripted_agent
 
 from . import samples
@@ -29,3 +31,8 @@ class TestRegisterTools(RegisterHook):
         messages = agent.run_sync("go")
         assert provider.requests[0].tool_names == ["look"]
         assert messages[2].content[0].text == "contents of x"  # type: ignore[union-attr]
+
+    def test_an_agent_refuses_two_plugins_that_own_one_tool(self) -> None:
+        plugins = [self.offers("a", self.contribution("look")), self.offers("b", self.contribution("look"))]
+        with pytest.raises(PluginConflictError, match="tool 'look' is offered by plugin 'a' and plugin 'b'"):
+            scripted_agent(plugins=plugins)

@@ -81,9 +81,17 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
     return {"blocks": [{"toolCall": {"name": name, "arguments": arguments}}]}
 
 
+def state(pid: int) -> str:
+    """The state of a process as ``ps`` shows it: ``S`` sleeps, ``Z`` is over; empty when there is none."""
+    if not Path("/proc/self/stat").exists():
+        done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        return done.stdout.strip()[:1]
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return ""
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs; one that is over but not yet waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    return state(pid) not in ("", "Z")

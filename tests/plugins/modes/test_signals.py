@@ -11,12 +11,11 @@ import signal
 import subprocess
 import termios
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .running import Pi, alive, call
+from .running import Pi, alive, call, state
 
 STUCK = {"blocks": [{"text": "so far"}, {"wait": True}]}
 
@@ -124,7 +123,7 @@ def test_ctrl_c_while_a_pipe_is_read(pi: Pi) -> None:
         )
         os.close(read)
         os.write(write, b"some, and more to come")
-        while _unread(write) or _state(process.pid) != "S":
+        while _unread(write) or state(process.pid) != "S":
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
@@ -140,7 +139,3 @@ def _unread(pipe: int) -> int:
     count = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, count)
     return count[0]
-
-
-def _state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
