@@ -76,7 +76,7 @@ class RequestMaker:
             key_headers=("x-api-key", "authorization", "cf-aig-authorization", "api-key"),
             payload=built.payload,
             decoder=AnthropicDecoder(self._assembler, model, compat, self._keep),
-            whole_errors=True,
+            error_form="{status} {body}",
             finish=self._finish,
             recover=self._recover,
         )

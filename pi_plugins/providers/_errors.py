@@ -14,6 +14,7 @@ from pi_core import AssistantMessage, ErrorDetails
 from ._text import clean
 
 ABORTED: Final = "Request was aborted"
+ERROR_FORM: Final = "{status}: {error}"
 _BODY_LIMIT: Final = 4000
 _EXCERPT_LIMIT: Final = 300
 _RETRIED_STATUS: Final = frozenset({408, 409, 425, 429})
@@ -213,21 +214,21 @@ def page_text(body: str) -> str | None:
 # --- what a provider says -----------------------------------------------------------------------------------------
 
 
-def http_error(status: int, headers: Mapping[str, str], body: bytes, *, whole: bool = False) -> ResponseError:
+def http_error(status: int, headers: Mapping[str, str], body: bytes, *, form: str = ERROR_FORM) -> ResponseError:
     """Return the failure that an HTTP status and its body mean.
 
-    :param whole: whether the text shows the whole body, not only the error in it.
+    :param form: how the text of a JSON body is put together from ``{status}``, ``{error}``, which is the error in the
+        body, and ``{body}``, which is all of it.
     """
     text, data = _decode(body)
     error = _error_of(data)
-    if whole and data:
-        shown = f"{status} {cut(compact(data))}"
-    elif isinstance(error, dict) and error:
-        shown = f"{status}: {cut(compact(error))}{_upstream(error, compact(error))}"
-    elif isinstance(error, str) and error.strip():
-        shown = f"{status}: {cut(error)}"
-    elif data:
-        shown = f"{status}: {cut(compact(data))}"
+    if data:
+        whole = cut(compact(data))
+        if isinstance(error, dict) and error:
+            inner = f"{cut(compact(error))}{_upstream(error, compact(error))}"
+        else:
+            inner = cut(error) if isinstance(error, str) and error.strip() else whole
+        shown = form.format(status=status, error=inner, body=whole)
     elif text and data is None:
         shown = f"{status} {page_text(text) or cut(text)}"
     else:
@@ -235,7 +236,7 @@ def http_error(status: int, headers: Mapping[str, str], body: bytes, *, whole: b
     details = _details(error, data)
     header = _lower(headers)
     asked = header.get("x-should-retry")
-    retryable = {"true": True, "false": False}.get(asked or "")
+    retryable = {"true": True, "false": False}.get(asked or "", _promised(error))
     return ResponseError(
         shown,
         details.model_copy(
@@ -278,7 +279,9 @@ def stream_error(data: Any) -> ResponseError:
         text = cut(compact(data))
     details = _details(error, data)
     delay = server_delay_ms({}, data)
-    return ResponseError(text, details.model_copy(update={"retry_after_ms": delay}) if delay is not None else details)
+    if delay is not None:
+        details = details.model_copy(update={"retry_after_ms": delay, "retryable": _promised(error)})
+    return ResponseError(text, details)
 
 
 def server_delay_ms(headers: Mapping[str, str], data: Any = None) -> int | None:
@@ -325,6 +328,16 @@ def _retry_info(error: Any) -> float | None:
         if isinstance(detail, dict) and str(detail.get("@type", "")).endswith("RetryInfo"):
             return _number(str(detail.get("retryDelay", "")).removesuffix("s"))
     return None
+
+
+def _promised(error: Any) -> bool | None:
+    """Whether Google says that the request succeeds after a delay, which it does for the quota of a minute too.
+
+    A quota of a day comes with a delay all the same. ``None`` when it says nothing.
+    """
+    if _retry_info(error) is None:
+        return None
+    return not re.search(r"per[ _-]?day", compact(error.get("details")), re.IGNORECASE)
 
 
 def _decode(body: bytes) -> tuple[str, Any]:

@@ -17,6 +17,7 @@ from pi_core import ErrorDetails, Model, ProviderResponse, StreamOptions
 
 from ._connections import CONNECT_SECONDS, Connections
 from ._errors import (
+    ERROR_FORM,
     AbortedError,
     ResponseError,
     connection_error,
@@ -116,7 +117,7 @@ class Exchange:
     A try that fails before any event may be made again: when the connection failed, and when the status or the server
     says so.
 
-    :param whole_errors: whether the text of a refusal shows the whole body, not only the error in it.
+    :param error_form: how the text of a refusal is put together; see :func:`~pi_plugins.providers._errors.http_error`.
     """
 
     def __init__(
@@ -127,14 +128,14 @@ class Exchange:
         watch: Watch,
         connections: Connections,
         *,
-        whole_errors: bool = False,
+        error_form: str = ERROR_FORM,
     ) -> None:
         self._request = request
         self._model = model
         self._options = options
         self._watch = watch
         self._connections = connections
-        self._whole_errors = whole_errors
+        self._error_form = error_form
         self._tries_left = MAX_RETRIES if options.max_retries is None else options.max_retries
         self._tries = 0
 
@@ -164,8 +165,8 @@ class Exchange:
             finally:
                 if response is not None:
                     await response.close()
-            failure = http_error(response.status, response.headers, body, whole=self._whole_errors)
-            short = None if self._whole_errors else short_http_error(response.status, body)
+            failure = http_error(response.status, response.headers, body, form=self._error_form)
+            short = None if "{body}" in self._error_form else short_http_error(response.status, body)
             await self.before_retry(failure, short)
 
     async def before_retry(self, failure: ResponseError, short: str | None = None) -> None:

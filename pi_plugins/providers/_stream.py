@@ -16,6 +16,7 @@ from pi_core import Context, ErrorDetails, MessageAssembler, Model, StreamEvent,
 from ._connections import Connections
 from ._errors import (
     ABORTED,
+    ERROR_FORM,
     AbortedError,
     ResponseError,
     exception_text,
@@ -44,7 +45,8 @@ class Prepared:
 
     :param headers: the API's own headers.
     :param key_headers: those that carry the key; any of them, from wherever, does without one.
-    :param whole_errors: whether the text of a refused request shows the whole body, not only the error in it.
+    :param error_form: how the text of a refused request is put together; see
+        :func:`~pi_plugins.providers._errors.http_error`.
     :param finish: has the last say on the payload; it gets that and the headers, which it may change in place.
     :param recover: gets the failure of a refused request and returns another one to make instead, or ``None``.
     """
@@ -54,7 +56,7 @@ class Prepared:
     key_headers: Sequence[str]
     payload: dict[str, Any]
     decoder: Decoder
-    whole_errors: bool = False
+    error_form: str = ERROR_FORM
     finish: Callable[[Any, dict[str, str | None]], Any] | None = None
     recover: Callable[[ResponseError], Prepared | None] | None = None
 
@@ -91,7 +93,7 @@ async def stream_response(
         while True:
             decoder = prepared.decoder
             request = await _final_request(prepared, model, options, secrets)
-            exchange = Exchange(request, model, options, watch, connections, whole_errors=prepared.whole_errors)
+            exchange = Exchange(request, model, options, watch, connections, error_form=prepared.error_form)
             reader = EventReader(exchange, decoder, watch)
             try:
                 await reader.open()

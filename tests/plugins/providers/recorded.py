@@ -8,6 +8,8 @@ from typing import Any
 
 from pi_core import AssistantMessage, Context, ThinkingContent, user_message
 
+from .wire_cases import comparable
+
 
 @dataclass
 class Replay:
@@ -48,9 +50,7 @@ class Replay:
             for index, text in texts.items():
                 block = message.content[index]
                 assert text == (block.thinking if isinstance(block, ThinkingContent) else block.text)
-            made.append((message, [event.to_json() for event in events[:-1]]))
-        first = made[0]
-        for other in made[1:]:
-            assert other[1] == first[1]
-            assert other[0].to_json() | {"timestamp": 0} == first[0].to_json() | {"timestamp": 0}
+            made.append((message, comparable([event.to_json() for event in events[:-1]])))
+        seen = [(comparable(message.to_json() | {"timestamp": 0}), events) for message, events in made]
+        assert seen[1:] == seen[:-1]
         return [message for message, _ in made]
