@@ -31,15 +31,22 @@ _MESSAGES: Final = (*_FOR_MODELS, CustomMessage)
 
 def copied(value: Any) -> Any:
     """Return a copy that may be edited without effect: of lists, of data made of lists and mappings, and of records
-    that hold such; anything else is shared."""
+    that hold such; anything else is shared, and so is data nested too deep to be copied."""
     make = _COPIES.get(type(value))
     return value if make is None else make(value)
 
 
 def _data(value: Any) -> Any:
+    try:
+        return _deep(value)
+    except RecursionError:
+        return value
+
+
+def _deep(value: Any) -> Any:
     if type(value) is dict:
-        return {key: _data(item) for key, item in value.items()}
-    return list(map(_data, value)) if type(value) is list else value
+        return {key: _deep(item) for key, item in value.items()}
+    return list(map(_deep, value)) if type(value) is list else value
 
 
 def _own_list(value: Any) -> Any:

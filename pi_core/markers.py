@@ -88,6 +88,8 @@ def hookspec(
     on_error: OnError | None = None,
     wrappers: bool | None = None,
     copies: Sequence[str] | None = None,
+    warn_on_impl: Warning | None = None,
+    warn_on_impl_args: Mapping[str, Warning] | None = None,
 ) -> Callable[[FunctionT], FunctionT]:
     """Mark a function as a hook of a kind; ``async def`` says that implementations may be asynchronous.
 
@@ -95,6 +97,8 @@ def hookspec(
     :param wrappers: ``False`` refuses wrappers; guards and register hooks refuse them by default.
     :param copies: arguments of which each implementation gets a copy: lists, dicts, and records that hold such. A chain
         copies its first argument by default, the others none.
+    :param warn_on_impl: issued when a plugin implements the hook, because it is deprecated.
+    :param warn_on_impl_args: issued when an implementation takes an argument, by its name.
     :raises TypeError: ``kind`` is none, or ``copies`` names an argument that the function does not have.
     :raises ValueError: an exception cannot do that in a hook of this kind.
     """
@@ -118,7 +122,12 @@ def hookspec(
             copies=copied,
         )
         setattr(function, _ATTRIBUTE, contract)
-        return _mark_spec(function, firstresult=kind is Kind.FIRST)
+        return _mark_spec(
+            function,
+            firstresult=kind is Kind.FIRST,
+            warn_on_impl=warn_on_impl,
+            warn_on_impl_args=warn_on_impl_args,
+        )
 
     return mark
 

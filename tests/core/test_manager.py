@@ -248,6 +248,27 @@ def test_specs_of_a_class_and_its_bases() -> None:
     assert {"one", "two"} < made.specs.keys()
 
 
+def test_a_deprecated_hook_or_argument_warns_when_it_is_implemented() -> None:
+    class Old:
+        @staticmethod
+        @hookspec(Kind.NOTIFY, warn_on_impl=DeprecationWarning("old_hook is gone in 0.3"))
+        def old_hook() -> None:
+            """Old."""
+
+        @staticmethod
+        @hookspec(Kind.NOTIFY, warn_on_impl_args={"old": DeprecationWarning("old is gone in 0.3")})
+        def new_hook(new: int, old: int) -> None:
+            """New."""
+
+    made = HookManager()
+    made.add_hookspecs(Old)
+    made.register(plugin(new_hook=lambda self, new: None), "quiet")
+    with pytest.warns(DeprecationWarning, match="old_hook is gone in 0.3"):
+        made.register(plugin(old_hook=lambda self: None), "a")
+    with pytest.warns(DeprecationWarning, match="old is gone in 0.3"):
+        made.register(plugin(new_hook=lambda self, old: None), "b")
+
+
 # --- monitoring ---
 
 

@@ -7,7 +7,7 @@ from pi_core.testing import scripted_agent
 
 from . import samples
 from .kinds import ChainHook
-from .making import holding
+from .making import holding, hooks_of, plugin, run
 from .wrapping import WrappedRaising
 
 
@@ -29,3 +29,11 @@ class TestProviderPayload(ChainHook, WrappedRaising):
         agent, _, _ = scripted_agent("never said", plugins=[holding("bad", provider_payload=hookimpl(fail))])
         last = agent.run_sync("hi")[-1]
         assert last.error_message == "boom (plugin 'bad', hook provider_payload)"  # type: ignore[union-attr]
+
+    def test_a_body_nested_too_deep_to_copy_is_no_failure(self) -> None:
+        deep: list[Any] = []
+        for _ in range(100_000):
+            deep = [deep]
+        hooks = hooks_of(plugin(self.hook, "a", lambda given: None))
+        arguments = {**self.arguments(), "payload": {"deep": deep}}
+        assert run(hooks.provider_payload(**arguments)) is arguments["payload"]
