@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import platform
 import secrets
 import signal
 import sys
@@ -71,6 +72,8 @@ def _load(spec: ServerSpec, token: str) -> Any:
     parameters.n_predict = spec.max_tokens
     parameters.n_parallel = 1
     parameters.cache_ram_mib = _PROMPT_CACHE_MIB
+    # On x86-64, weights as they are in the file read a prompt a quarter faster than repacked, without a copy of them.
+    parameters.no_extra_bufts = platform.machine() in ("x86_64", "AMD64")
     parameters.sampling.temp = 0.0
     parameters.ui = False
     parameters.verbosity = 2

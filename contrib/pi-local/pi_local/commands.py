@@ -125,7 +125,11 @@ def status() -> None:
 def stop(name: str | None) -> None:
     """End the server of a model, or all of them. They end by themselves when nobody uses them."""
     store = open_store()
-    names = [name] if name is not None else [model.name for model in store.models()]
+    names = [model.name for model in store.models()]
+    if name is not None:
+        if name not in names:
+            raise ConfigError(f"There is no model '{name}'. 'pi local list' shows them")
+        names = [name]
     ended = [one for one in names if asyncio.run(stop_server(ServerFiles(store.run_dir, one)))]
     click.echo(f"Ended {', '.join(f'local/{one}' for one in ended)}" if ended else "No server runs")
 

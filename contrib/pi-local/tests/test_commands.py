@@ -107,6 +107,7 @@ def test_servers_are_shown_ended_and_removed_with_their_model(store: Store, tmp_
     assert all("http://127.0.0.1:" in line and "process" in line for line in lines)
     pid = int(lines[1].split("process ")[1].split()[0])
 
+    assert "There is no model '../one'" in str(run("stop", "../one", fails=True).exception)
     assert run("stop", "one").stdout == "Ended local/one\n"
     run("rm", "two")
     os.waitpid(pid, 0)
