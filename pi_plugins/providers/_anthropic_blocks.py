@@ -75,7 +75,7 @@ class Blocks:
         block = self._recent
         if block is None or block.template is None:
             return None
-        text = block.template.match(data)
+        text = block.template.match(_tidy(data))
         return None if text is None else self._delta_event(block, text)
 
     def start(self, index: Any, content: dict[str, Any]) -> Iterator[StreamEvent]:
@@ -139,7 +139,7 @@ class Blocks:
             return
         if block.template is None:
             block.template = StringTemplate(name)
-        block.template.learn(data)
+        block.template.learn(_tidy(data))
 
     def stop(self, index: Any) -> Iterator[StreamEvent]:
         """Close a block."""
@@ -210,6 +210,11 @@ class Blocks:
     def _valid(self, block: _Block, piece: str) -> str:
         """Text without halves of surrogate pairs, which only lenient parsing lets through."""
         return block.joiner.feed(piece) if self._parser.lenient else piece
+
+
+def _tidy(data: bytes) -> bytes:
+    """An event without the blanks before its last brace, of which the API sends another number every time."""
+    return data[:-1].rstrip(b" ") + b"}" if data.endswith(b" }") else data
 
 
 def _key(index: Any) -> Any:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pi_core import AssistantMessage, ErrorDetails, MessageAssembler, Model, ModelCost, StopReason, StreamEvent, Usage
+from pi_core import (
+    AssistantMessage,
+    ErrorDetails,
+    MessageAssembler,
+    Model,
+    ModelCost,
+    StopReason,
+    StreamEvent,
+    Usage,
+    now_ms,
+)
 
 from ._anthropic_blocks import Blocks
 from ._anthropic_compat import Compat
@@ -44,6 +54,7 @@ _STATUS_OF_ERROR: Final[Mapping[str, int]] = {
 class AnthropicDecoder:
     """Decodes the events of one response.
 
+    :param notes: what happened to the request so far; it becomes the message's ``diagnostics``.
     :param on_complete: called with the message when it is whole.
     """
 
@@ -52,6 +63,7 @@ class AnthropicDecoder:
         assembler: MessageAssembler,
         model: Model,
         compat: Compat,
+        notes: Sequence[dict[str, Any]] = (),
         on_complete: Callable[[AssistantMessage], None] | None = None,
     ) -> None:
         self.complete = False
@@ -60,6 +72,7 @@ class AnthropicDecoder:
         self._assembler = assembler
         self._model = model
         self._compat = compat
+        self._notes = list(notes)
         self._on_complete = on_complete
         self._json = EventJson()
         self._blocks = Blocks(assembler, self._json)
@@ -104,8 +117,7 @@ class AnthropicDecoder:
         reason = _STOP_REASONS.get(stop)
         if reason is None:
             reason = "toolUse" if self._blocks.has_calls else "stop"
-            note = {"type": "unknown_stop_reason", "details": {"reason": stop}}
-            add_diagnostic(self._assembler, note)
+            self._notes.append({"type": "unknown_stop_reason", "timestamp": now_ms(), "details": {"reason": stop}})
         if self._on_complete is not None:
             self._on_complete(self._assembler.message())
         return reason
@@ -117,6 +129,8 @@ class AnthropicDecoder:
             fields["usage"] = usage_of(self._priced_model(), self._usage)
         if self._stop is not None:
             fields["raw_stop_reason"] = self._stop
+        if self._notes:
+            fields["diagnostics"] = self._notes
         return fields
 
     # --- one event ---
@@ -227,13 +241,6 @@ def usage_of(model: Model, usage: Mapping[str, Any]) -> Usage:
         reasoning=None if thinking is None else count(thinking),
         reported=usage,
     )
-
-
-def add_diagnostic(assembler: MessageAssembler, note: dict[str, Any]) -> None:
-    """Add to what a message says about how it came to be."""
-    known = assembler.message()
-    notes = (known.model_extra or {}).get("diagnostics", [])
-    assembler.update(diagnostics=[*notes, {**note, "timestamp": known.timestamp}])
 
 
 def _failure(event: dict[str, Any], data: bytes) -> ResponseError:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from pi_core import AssistantMessage, Context, MessageAssembler, Model, StreamOptions
+from pi_core import AssistantMessage, Context, MessageAssembler, Model, StreamOptions, now_ms
 
 from ._anthropic_compat import compat_of
 from ._anthropic_content import assistant_message
-from ._anthropic_decode import AnthropicDecoder, add_diagnostic
+from ._anthropic_decode import AnthropicDecoder
 from ._anthropic_request import THREADS_BETA, build_request, session_headers
 from ._anthropic_sessions import Sessions
 from ._errors import ResponseError
-from ._headers import cache_retention, copilot_headers, default_headers, environment
+from ._headers import api_address, cache_retention, copilot_headers, default_headers, environment
 from ._stream import Prepared
 
 VERSION: Final = "2023-06-01"
@@ -49,6 +49,7 @@ class RequestMaker:
         self._strict_tools = False
         self._whole: dict[str, Any] | None = None
         self._continues = False
+        self._notes: list[dict[str, Any]] = []
 
     def make(self) -> Prepared:
         """Return the next request to try.
@@ -57,11 +58,7 @@ class RequestMaker:
         :raises ValueError: a tool asks for what the server cannot do.
         """
         model, options, compat = self._model, self._options, self._compat
-        if not model.base_url.startswith(("http://", "https://")):
-            raise ResponseError(
-                f"Model {model.provider}/{model.id} has the base URL {model.base_url!r}; "
-                "it has to begin with http:// or https://"
-            )
+        address = api_address(model).removesuffix("/v1")
         built = build_request(model, compat, self._context, options, lenient=self._lenient)
         self._strict_tools = built.strict_tools
         if self._thread_id is not None and not self._sessions.uses_threads(self._thread_id):
@@ -71,11 +68,11 @@ class RequestMaker:
         if built.effort is not None:
             self._assembler.update(provider_thinking_level=built.effort)
         return Prepared(
-            url=f"{model.base_url.rstrip('/').removesuffix('/v1')}/v1/messages?beta=true",
+            url=f"{address}/v1/messages?beta=true",
             headers=self._headers(built.betas),
             key_headers=("x-api-key", "authorization", "cf-aig-authorization", "api-key"),
             payload=built.payload,
-            decoder=AnthropicDecoder(self._assembler, model, compat, self._keep),
+            decoder=AnthropicDecoder(self._assembler, model, compat, self._notes, self._keep),
             error_form="{status} {body}",
             finish=self._finish,
             recover=self._recover,
@@ -143,8 +140,15 @@ class RequestMaker:
         return None
 
     def _note(self, kind: str, reason: str, failure: ResponseError) -> None:
-        note = {"type": kind, "error": {"message": failure.text}, "details": {"reason": reason}}
-        add_diagnostic(self._assembler, note)
+        self._notes.append(
+            {
+                "type": kind,
+                "timestamp": now_ms(),
+                "error": {"message": failure.text},
+                "details": {"reason": reason},
+            }
+        )
+        self._assembler.update(diagnostics=list(self._notes))
 
 
 def _has_messages(payload: Any) -> bool:

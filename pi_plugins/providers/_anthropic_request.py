@@ -14,7 +14,7 @@ from ._headers import cache_retention
 from ._strict_schema import strict_parameters
 from ._text import clean
 from ._thinking import ANSWER_TOKENS, requested_level, thinking_budget, with_thinking_budget
-from ._tokens import cap_output, estimate_context
+from ._tokens import cap_output, estimate_context, output_limit
 
 DEFAULT_MAX_TOKENS: Final = 8192
 """Tokens of an answer when nobody says: the API has no default of its own."""
@@ -119,8 +119,7 @@ class _Thinking:
 
 def _thinking(model: Model, compat: Compat, context: Context, options: StreamOptions) -> _Thinking:
     level = requested_level(model, options.reasoning)
-    wanted = options.max_tokens or model.max_tokens or DEFAULT_MAX_TOKENS
-    plain = _Thinking(_fitting(min(wanted, model.max_tokens or wanted), model, context), {})
+    plain = _Thinking(output_limit(model, context, options) or _fitting(DEFAULT_MAX_TOKENS, model, context), {})
     if not model.reasoning:
         return plain
     if level is not None and (compat.force_adaptive_thinking or compat.supports_mid_convo_effort):
