@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
 
-from pi_core import Agent, Context, Model, StreamEvent, StreamFunction, StreamOptions, Tool
+from pi_core import Agent, Context, Model, StreamEvent, StreamFunction, StreamOptions
 
-from .ours import ECHO, MODEL, Counter, calls, scripted, warm_up
-from .work import Work
-
-TURNS: Final = 20
-"""How many turns each agent makes before its answer."""
+from .ours import ECHO, MODEL, Counter, calls, scripted, turns
+from .work import CROWD_TURNS, Work
 
 
 def _interleaved(stream: Any) -> StreamFunction:
@@ -26,20 +23,24 @@ def _interleaved(stream: Any) -> StreamFunction:
     return wait_and_stream
 
 
-def _agent(tools: Iterable[Tool] = (ECHO,)) -> Agent:
-    agent = Agent(model=MODEL, stream=_interleaved(scripted(calls(TURNS))), tools=tools)
+def _agent(stream: StreamFunction | None = None) -> Agent:
+    agent = Agent(model=MODEL, stream=stream or _script(), tools=[ECHO])
     agent.subscribe(Counter())
     return agent
+
+
+def _script() -> StreamFunction:
+    return _interleaved(scripted(calls(CROWD_TURNS)))
 
 
 async def _work_off(agents: list[Agent]) -> None:
     while agents:
         agent = agents.pop()
         await agent.prompt("hi")
-        assert len(agent.state.messages) == 2 * TURNS + 2
+        assert len(agent.state.messages) == 2 * CROWD_TURNS + 2
 
 
-def one(n: int) -> Work:
+def in_turn(n: int) -> Work:
     """Run ``n`` agents, one after the other."""
     agents = [_agent() for _ in range(n)]
 
@@ -53,21 +54,22 @@ async def _together(agents: list[Agent]) -> None:
     await asyncio.gather(*[agent.prompt("hi") for agent in agents])
 
 
-def many(n: int) -> Work:
+def together(n: int) -> Work:
     """Run ``n`` agents at once."""
     agents = [_agent() for _ in range(n)]
 
     def check() -> None:
-        assert all(len(agent.state.messages) == 2 * TURNS + 2 for agent in agents)
+        assert all(len(agent.state.messages) == 2 * CROWD_TURNS + 2 for agent in agents)
 
     return Work(lambda: _together(agents), check)
 
 
 def _kept(n: int, use: Callable[[list[Agent]], Coroutine[Any, Any, None]] | None) -> Work:
+    scripts = [_script() for _ in range(n)]
     agents: list[Agent] = []
 
     async def run() -> None:
-        agents.extend(_agent() for _ in range(n))
+        agents.extend(map(_agent, scripts))
         if use is not None:
             await use(agents)
 
@@ -87,6 +89,5 @@ def rested(n: int) -> Work:
     return _kept(n, _together)
 
 
-CASES = {"one": one, "many": many, "idle": idle, "rested": rested}
-
-__all__ = ["CASES", "warm_up"]
+CASES = {"in_turn": in_turn, "together": together, "idle": idle, "rested": rested}
+FIRST = turns

@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from .work import DELTA, PARALLEL_SECONDS, Work, argument_deltas
+from .work import CROWD_TURNS, DELTA, PARALLEL_SECONDS, Work, argument_deltas
 
 Event: TypeAlias = dict[str, Any]
 Emit: TypeAlias = Callable[[Event], Awaitable[None]]
@@ -206,4 +206,52 @@ def parallel(n: int) -> Work:
     return Work(lambda: loop(model, {"slow": _slow}, messages, counter), check)
 
 
-CASES = {"turns": turns, "deltas": deltas, "arguments": arguments, "parallel": parallel}
+def _crowd(n: int) -> list[Callable[[], Awaitable[list[Event]]]]:
+    def one() -> Callable[[], Awaitable[list[Event]]]:
+        play = _scripted([*(_message(_call(number, 0, "echo")) for number in range(CROWD_TURNS)), _message(DONE)])
+
+        async def model(messages: list[Event]) -> AsyncIterator[Event]:
+            await asyncio.sleep(0)
+            async for event in play(messages):
+                yield event
+
+        return lambda: loop(model, {"echo": _echo}, _user(), Counter())
+
+    return [one() for _ in range(n)]
+
+
+def in_turn(n: int) -> Work:
+    """Run ``n`` loops of some turns, one after the other."""
+    waiting, made = _crowd(n), []
+
+    async def run() -> None:
+        while waiting:
+            made.append(len(await waiting.pop()()))
+
+    def check() -> None:
+        assert made == [2 * CROWD_TURNS + 2] * n
+
+    return Work(run, check)
+
+
+def together(n: int) -> Work:
+    """Run ``n`` loops of some turns at once."""
+    waiting, made = _crowd(n), []
+
+    async def run() -> None:
+        made.extend(await asyncio.gather(*[start() for start in waiting]))
+
+    def check() -> None:
+        assert [len(messages) for messages in made] == [2 * CROWD_TURNS + 2] * n
+
+    return Work(run, check)
+
+
+CASES = {
+    "turns": turns,
+    "deltas": deltas,
+    "arguments": arguments,
+    "parallel": parallel,
+    "in_turn": in_turn,
+    "together": together,
+}

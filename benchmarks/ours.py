@@ -97,7 +97,7 @@ def scripted(script: Iterable[list[Block]]) -> StreamFunction:
 
 
 def _message(blocks: list[Block], stop_reason: StopReason | None = None) -> AssistantMessage:
-    content = [
+    content: list[Any] = [
         TextContent(text=block)
         if isinstance(block, str)
         else ToolCallContent(id=block[0], name=block[1], arguments=block[2])
@@ -111,11 +111,6 @@ def _message(blocks: list[Block], stop_reason: StopReason | None = None) -> Assi
         model=MODEL.id,
         stop_reason=stop_reason or ("toolUse" if calls else "stop"),
     )
-
-
-def warm_up() -> None:
-    """Run once, so that what the first run imports and compiles is not measured with the rest."""
-    asyncio.run(turns(1).run())
 
 
 async def _echo(arguments: dict[str, Any], context: ToolContext) -> ToolResult:

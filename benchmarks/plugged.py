@@ -6,7 +6,7 @@ from typing import Final
 
 from pi_core import AgentMessage, RunContext, ToolCall, ToolResult, TurnEndEvent, hookimpl
 
-from .ours import turns, warm_up
+from .ours import turns
 from .work import Work
 
 PLUGINS: Final = 20
@@ -41,5 +41,3 @@ def plugged(n: int) -> Work:
 
 
 CASES = {"turns": plugged}
-
-__all__ = ["CASES", "warm_up"]

@@ -31,7 +31,8 @@ class Job:
     """One side of a comparison: a case of a module of this package, or any other command.
 
     :param side: module of the package.
-    :param command: run in place of ``python -m benchmarks.child``; its own CPU time is what counts.
+    :param command: run in place of ``python -m benchmarks.child``.
+    :param reports: whether that command prints what it measured; else the CPU time of its process is what counts.
     """
 
     side: str = ""
@@ -39,20 +40,21 @@ class Job:
     n: int = 0
     memory: bool = False
     command: tuple[str, ...] = ()
+    reports: bool = False
     python: str = sys.executable
     environ: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
 
     def __str__(self) -> str:
-        return " ".join(self.command) if self.command else f"{self.side} {self.case} {self.n}"
+        return " ".join(self.command) if self.command and not self.reports else f"{self.side} {self.case} {self.n}"
 
     def measure(self) -> dict[str, float]:
         """Run it once.
 
         :raises MeasurementError: the process failed.
         """
-        if self.command:
+        if self.command and not self.reports:
             return {"cpu_s": process_cpu(self.command, self.environ)}
-        command = [self.python, "-m", f"{__package__}.child", self.side, self.case, str(self.n)]
+        command = list(self.command) or [self.python, "-m", f"{__package__}.child", self.side, self.case, str(self.n)]
         command += ["--memory"] if self.memory else []
         try:
             done = subprocess.run(

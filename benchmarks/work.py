@@ -18,6 +18,9 @@ DELTA: Final = "abcd "
 PARALLEL_SECONDS: Final = 0.010
 """How long one of the tools that run side by side sleeps."""
 
+CROWD_TURNS: Final = 20
+"""How many turns each of many agents makes before its answer."""
+
 
 @dataclass(slots=True)
 class Work:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,35 +15,60 @@ class Peer:
     """A peer that can be run.
 
     :param name: its distribution, which is also the name of its environment.
-    :param module: its program in this package.
-    :param python: the interpreter of its environment.
+    :param module: its program in this package; one that ends in ``.mjs`` is run by Node.
+    :param home: its environment: a virtual environment, or a folder that holds ``node_modules``.
     :param slow: whether it is left out unless asked for.
-    :param limits: the largest work it is given, by case; 0 leaves a case out.
     """
 
     name: str
     module: str
-    python: str = ""
+    home: Path = Path()
     slow: bool = False
-    limits: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of its environment."""
+        return self.home / "bin" / "python"
+
+    @property
+    def modules(self) -> Path:
+        """Its packages, if it runs on Node."""
+        return self.home / "node_modules"
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether it can be run."""
+        if self.module.endswith(".mjs"):
+            return self.modules.is_dir() and _node(self.modules) is not None
+        return self.python.exists()
 
     def limit(self, case: str) -> int:
         """Return how large the work may be."""
-        return self.limits.get(case, {"turns": 1_000, "deltas": 20_000}.get(case, 100))
+        limits = {"turns": 200, "deltas": 2_000} if self.slow else {"turns": 1_000, "deltas": 20_000}
+        return limits.get(case, 100)
 
     def job(self, case: str, n: int) -> Job:
         """Return the measurement of a case."""
-        return Job(f"peers.{self.module}", case, n, python=self.python)
+        if self.module.endswith(".mjs"):
+            program = str(Path(__file__).parent / self.module)
+            command = (str(_node(self.modules)), "--expose-gc", program, str(self.modules), case, str(n))
+            return Job(f"peers.{self.module}", case, n, command=command, reports=True)
+        return Job(f"peers.{self.module}", case, n, python=str(self.python))
 
 
-_SLOW_LIMITS: Final = {"turns": 200, "deltas": 2_000}
+def _node(modules: Path) -> str | None:
+    own = modules / ".bin" / "node"
+    return str(own) if own.exists() else shutil.which("node")
+
+
 _KNOWN: Final = (
+    Peer("pi-agent-core", "pi_node.mjs"),
     Peer("pi-ai-python", "pi_ai_python"),
     Peer("pp-agent-core", "pp_agent_core"),
     Peer("aelix-agent-core", "aelix"),
-    Peer("pydantic-ai", "pydantic_ai", slow=True, limits=_SLOW_LIMITS),
-    Peer("openai-agents", "openai_agents", slow=True, limits=_SLOW_LIMITS),
-    Peer("langgraph", "langgraph", slow=True, limits=_SLOW_LIMITS),
+    Peer("pydantic-ai", "pydantic_ai_peer", slow=True),
+    Peer("openai-agents", "openai_agents_peer", slow=True),
+    Peer("langgraph", "langgraph_peer", slow=True),
 )
 
 
@@ -52,9 +77,5 @@ def find_peers(folder: Path, *, slow: bool = False) -> list[Peer]:
 
     :param slow: those too that take minutes.
     """
-    found = []
-    for peer in _KNOWN:
-        python = folder.resolve() / peer.name / "bin" / "python"
-        if python.exists() and (slow or not peer.slow):
-            found.append(Peer(peer.name, peer.module, str(python), peer.slow, peer.limits))
-    return found
+    found = [replace(peer, home=folder.resolve() / peer.name) for peer in _KNOWN if slow or not peer.slow]
+    return [peer for peer in found if peer.is_installed]

@@ -17,9 +17,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import crowd, hookcalls, plots, processes, rows
+from benchmarks import crowd, floor, hookcalls, plots, processes, rows
 from benchmarks.__main__ import main
-from benchmarks.floor import CASES as FLOOR
 from benchmarks.ours import CASES, Counter, turns
 from benchmarks.processes import Job, MeasurementError, take_turns
 from benchmarks.startup import Startup
@@ -46,7 +45,8 @@ def tiny(job: Job) -> dict[str, float]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Job, "measure", tiny)
     monkeypatch.setattr(hookcalls, "CALLS", 50)
-    monkeypatch.setattr(crowd, "TURNS", 2)
+    for module in (crowd, floor, rows):
+        monkeypatch.setattr(module, "CROWD_TURNS", 2)
     monkeypatch.setattr(rows.Settings, "rounds", lambda self, full, quick=3: 1)
     monkeypatch.setattr(rows.Settings, "size", lambda self, full, quick: min(quick, 25_000))
 
@@ -159,7 +159,7 @@ def test_a_process_that_sends_nothing_is_no_measurement() -> None:
 # --- the work -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cases", [CASES, FLOOR], ids=["ours", "floor"])
+@pytest.mark.parametrize("cases", [CASES, floor.CASES], ids=["ours", "floor"])
 def test_work_that_is_not_done_is_noticed(cases: dict[str, Callable[[int], Work]]) -> None:
     for name, make in cases.items():
         work = make(3)
@@ -202,7 +202,7 @@ def operations(work: Work) -> int:
 
 @pytest.mark.parametrize(
     "make",
-    [CASES["turns"], CASES["deltas"], CASES["arguments"], FLOOR["turns"], FLOOR["deltas"]],
+    [CASES["turns"], CASES["deltas"], CASES["arguments"], floor.CASES["turns"], floor.CASES["deltas"]],
     ids=lambda make: f"{make.__module__}-{make.__name__}",
 )
 def test_twice_the_work_is_twice_the_calls(make: Callable[[int], Work]) -> None:
