@@ -87,9 +87,9 @@ def test_what_is_not_the_plugin_s_fault_comes_out() -> None:
         with pytest.raises(asyncio.CancelledError) as caught:
             made.fail(error)
         assert caught.value is error
-        task.uncancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.sleep(0)
+        task.uncancel()
 
     asyncio.run(cancelled())
 

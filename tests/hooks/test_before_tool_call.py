@@ -98,6 +98,7 @@ class TestBeforeToolCall(AnswerHook):
         assert [(one.plugin, one.distribution, one.hook, str(one.error)) for one in reports] == [
             ("bad", "pi-bad 1.2", self.hook, "boom")
         ]
+        assert not reports[0].disabled
 
     @pytest.mark.parametrize("answer", [Block("not this file"), ValueError("boom"), "wrong"])
     def test_the_tool_of_a_refused_call_never_runs(self, answer: Any) -> None:
