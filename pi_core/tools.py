@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_type
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
-from ._validation import ArgumentsValidator, InvalidArguments, format_errors, validator_for
+from ._arguments import ArgumentsValidator, InvalidArguments, format_errors, validator_for
 from .errors import ToolArgumentsError
 from .messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, Usage, UserContent
 

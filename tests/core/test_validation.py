@@ -11,8 +11,8 @@ from types import MappingProxyType
 import pytest
 
 from pi_core import _validation
-from pi_core._json_values import same
-from pi_core._validation import ArgumentsValidator, InvalidArguments, format_errors, validator_for
+from pi_core._arguments.json_values import same
+from pi_core._arguments.validation import ArgumentsValidator, InvalidArguments, format_errors, validator_for
 
 CASES = json.loads(Path(__file__).with_name("data").joinpath("validation.json").read_text(encoding="utf-8"))
 
@@ -334,7 +334,7 @@ def test_numbers_without_text_are_refused_not_raised():
 
 FLAT_SCHEMAS_DO_NOT_NEED_JSONSCHEMA = """
 import sys
-from pi_core._validation import validator_for
+from pi_core._arguments.validation import validator_for
 properties = {
     "x": {"type": "integer"},
     "e": {"enum": ["a", "b"]},

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from pi_core._json_values import number_from_text, number_text, same
-from pi_core._validation import ArgumentsValidator, InvalidArguments
+from pi_core._arguments.json_values import number_from_text, number_text, same
+from pi_core._arguments.validation import ArgumentsValidator, InvalidArguments
 
 REFUSED = "refused"
 

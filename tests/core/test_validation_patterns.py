@@ -2,8 +2,8 @@
 
 import pytest
 
-from pi_core._js_regex import compile_pattern
-from pi_core._validation import ArgumentsValidator, InvalidArguments
+from pi_core._arguments.js_regex import compile_pattern
+from pi_core._arguments.validation import ArgumentsValidator, InvalidArguments
 
 
 def accepts(schema, value):

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from pi_core._validation import ArgumentsValidator, InvalidArguments
+from pi_core._arguments.validation import ArgumentsValidator, InvalidArguments
 
 
 def errors_of(schema, arguments):

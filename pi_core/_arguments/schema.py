@@ -15,10 +15,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ._json_values import is_number, kind_of
+from .json_values import is_number, kind_of
 
 if TYPE_CHECKING:
-    from ._js_regex import Pattern
+    from .js_regex import Pattern
 
 Node: TypeAlias = dict[str, Any]
 
@@ -307,7 +307,7 @@ def _same_place(node: Node) -> list[Node]:
 
 
 def _pattern(source: str) -> Pattern:
-    from ._js_regex import compile_pattern
+    from .js_regex import compile_pattern
 
     return compile_pattern(source)
 

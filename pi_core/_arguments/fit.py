@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
-from ._schema import BROKEN, KEYS, REJECT, Node
+from .schema import BROKEN, KEYS, REJECT, Node
 
 Fit: TypeAlias = Callable[[Any], bool]
 

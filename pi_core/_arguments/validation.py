@@ -11,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ._coercion import coerce
-from ._json_values import copy_json, kind_of
-from ._schema import Node, prepare
-from ._schema_fit import Fit, compile_fit
+from .coercion import coerce
+from .fit import Fit, compile_fit
+from .json_values import copy_json, kind_of
+from .schema import Node, prepare
 
 if TYPE_CHECKING:
-    from ._schema_check import SchemaCheck
+    from .check import SchemaCheck
 
 _CACHED_VALIDATORS: Final = 512
 
@@ -88,7 +88,7 @@ class ArgumentsValidator:
 
     def _checked(self) -> SchemaCheck:
         if self._check is None:
-            from ._schema_check import SchemaCheck
+            from .check import SchemaCheck
 
             self._check = SchemaCheck(self._root)
         return self._check

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ._json_values import number_text
-from ._schema import BROKEN, KEYS, REJECT, Keys, Node, problem_of
-from ._schema_errors import WORDINGS, blamed_branch, matching_items, union_error
+from .json_values import number_text
+from .schema import BROKEN, KEYS, REJECT, Keys, Node, problem_of
+from .wording import WORDINGS, blamed_branch, matching_items, union_error
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-    from ._js_regex import Pattern
+    from .js_regex import Pattern
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterator["ValidationError"]]
 
@@ -45,7 +45,7 @@ def _validator_class() -> tuple[Any, Any]:
     from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.validators import create
 
-    from ._formats import formats
+    from .formats import formats
 
     checker = FormatChecker(formats=())
     for name, test in formats().items():

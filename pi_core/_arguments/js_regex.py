@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from ._json_values import BLANKS
+from .json_values import BLANKS
 
 _QUANTIFIER: Final = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _LEADING_FLAGS: Final = re.compile(r"\(\?([is]+)\)")

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from ._json_values import is_number, kind_of, number_from_text, number_text, same
-from ._schema import KEYS, Node
+from .json_values import is_number, kind_of, number_from_text, number_text, same
+from .schema import KEYS, Node
 
 Accepts: TypeAlias = Callable[[Node, Any], bool]
 

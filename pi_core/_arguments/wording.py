@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ._coercion import decoded_json
-from ._json_values import kind_of, number_text, same
-from ._schema import Node
+from .coercion import decoded_json
+from .json_values import kind_of, number_text, same
+from .schema import Node
 
 _SHOWN_MEMBERS: Final = 20
 
