@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_type
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
-from ._arguments import ArgumentsValidator, InvalidArguments, format_errors, validator_for
+from ._arguments import ArgumentsValidator, InvalidArguments, copy_json, format_errors, validator_for
 from .errors import ToolArgumentsError
 from .messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, Usage, UserContent
 
@@ -323,21 +322,6 @@ class ToolCallOutcome:
         if self.duration_ms is not None:
             data["durationMs"] = self.duration_ms
         return data
-
-
-def copy_json(value: Any) -> Any:
-    """Return a deep copy of JSON data; anything else is copied with :func:`copy.deepcopy`."""
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or kind is float or value is None:
-        return value
-    try:
-        if kind is dict:
-            return {key: copy_json(item) for key, item in value.items()}
-        if kind is list:
-            return [copy_json(item) for item in value]
-    except RecursionError:
-        return json.loads(json.dumps(value))
-    return copy.deepcopy(value)
 
 
 def to_json_value(value: Any) -> Any:

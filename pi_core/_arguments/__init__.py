@@ -4,6 +4,7 @@
 about the rest, ``coercion`` converts, ``wording`` says what is wrong.
 """
 
+from .json_values import copy_json
 from .validation import ArgumentsValidator, InvalidArguments, format_errors, validator_for
 
-__all__ = ["ArgumentsValidator", "InvalidArguments", "format_errors", "validator_for"]
+__all__ = ["ArgumentsValidator", "InvalidArguments", "copy_json", "format_errors", "validator_for"]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import pytest
 
-from pi_core import _validation
+from pi_core._arguments import validation
 from pi_core._arguments.json_values import same
 from pi_core._arguments.validation import ArgumentsValidator, InvalidArguments, format_errors, validator_for
 
@@ -366,8 +366,8 @@ def test_validator_is_made_once_per_schema_object():
 
 
 def test_validators_of_schemas_that_come_and_go(monkeypatch):
-    monkeypatch.setattr(_validation, "_CACHED_VALIDATORS", 3)
-    _validation._validators.clear()
+    monkeypatch.setattr(validation, "_CACHED_VALIDATORS", 3)
+    validation._validators.clear()
     kept = {"properties": {"a": {"const": "kept"}}}
     first = validator_for(kept)
     places = set()
@@ -376,8 +376,8 @@ def test_validators_of_schemas_that_come_and_go(monkeypatch):
         places.add(id(schema))
         assert validator_for(schema).validate({"a": str(number)}) == {"a": number}
         assert validator_for(kept) is first
-        assert len(_validation._validators) <= 3
+        assert len(validation._validators) <= 3
         del schema
         gc.collect(0)
-    assert len(_validation._validators) == 3
+    assert len(validation._validators) == 3
     assert len(places) < 200, "no two schemas had the same id, so nothing was tested"
