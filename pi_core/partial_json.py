@@ -1,8 +1,8 @@
 """Tool arguments while their JSON text streams in, and when it is complete.
 
-`ArgumentsParser` shows the arguments of a tool call that is still being written. It is tolerant: an unterminated string
-shows the characters so far, an open container its complete members, `tr` is already true, and what makes no sense is
-left out. `parse_arguments` is strict and decides what the tool gets.
+``ArgumentsParser`` shows the arguments of a tool call that is still being written. It is tolerant: an unterminated
+string shows the characters so far, an open container its complete members, ``tr`` is already true, and what makes no
+sense is left out. ``parse_arguments`` is strict and decides what the tool gets.
 """
 
 import json
@@ -13,17 +13,15 @@ from typing import Any, Final, NoReturn
 
 
 def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
-    """Parses the complete argument text of a tool call.
+    """Parse the complete argument text of a tool call.
 
     The text has to be one JSON object. Two mistakes that models make inside strings are forgiven: raw control
     characters, and a backslash before a character that needs none. A text cut off in the middle is an error; nothing
     of it is kept.
 
-    Args:
-        text: The whole text as the model wrote it; empty or blank means no arguments.
-
-    Returns:
-        The arguments and None; or no arguments and an error that tells the model what is wrong and what was received.
+    :param text: the whole text as the model wrote it; empty or blank means no arguments.
+    :returns: the arguments and ``None``; or no arguments and an error that tells the model what is wrong and what was
+        received.
     """
     if not text or text.isspace():
         return {}, None
@@ -32,14 +30,37 @@ def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
             value = _JSON.decode(text)
         except ValueError:
             value = _JSON.decode(_BACKSLASH.sub(lambda match: match[1] or r"\\", text))
-        if isinstance(value, dict):
+        if not isinstance(value, dict):
+            error = "Tool arguments must be a JSON object"
+        elif _too_deep(text, value):
+            error = "Tool arguments are nested too deeply"
+        else:
             return value, None
-        error = "Tool arguments must be a JSON object"
     except ValueError as failure:
         error = str(failure)
     except RecursionError:
         error = "Tool arguments are nested too deeply"
     return {}, f"{error}\n\nReceived arguments:\n{text}"
+
+
+_MOST_NESTED: Final = 200
+"""Containers inside each other; messages with more could not be turned into JSON again."""
+
+
+def _too_deep(text: str, value: Any) -> bool:
+    if text.count("{") + text.count("[") <= _MOST_NESTED:
+        return False
+    level = [value]
+    for _ in range(_MOST_NESTED):
+        level = [
+            item
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 class ArgumentsParser:
@@ -59,7 +80,7 @@ class ArgumentsParser:
         self._position = 0
 
     def feed(self, delta: str) -> None:
-        """Appends the next piece of the text, of any length."""
+        """Append the next piece of the text, of any length."""
         self._deltas.append(delta)
 
     @property
@@ -82,20 +103,17 @@ class ArgumentsParser:
         """The arguments as far as they are known; empty as long as the text is not an object.
 
         The same object is returned until the value changes. Where thousands of members stand in containers that are
-        still open, the value may lag behind the text until they close; `finish` is exact.
+        still open, the value may lag behind the text until they close; ``finish`` is exact.
         """
         return self.value_at(self.length)
 
     def value_at(self, length: int) -> dict[str, Any]:
-        """Returns the value as it was when only the beginning of the text had been fed.
+        """Return the value as it was when only the beginning of the text had been fed.
 
         Reading forwards continues from the last read; reading backwards parses the beginning again.
 
-        Args:
-            length: The number of characters of that beginning. At the current `length` this is `value`.
-
-        Raises:
-            ValueError: If the length is negative or beyond the current one.
+        :param length: the number of characters of that beginning; at the current ``length`` this is ``value``.
+        :raises ValueError: the length is negative or beyond the current one.
         """
         total = self.length
         if not 0 <= length <= total:
@@ -112,7 +130,7 @@ class ArgumentsParser:
         return self._reader.value(exact=length < total)
 
     def finish(self) -> tuple[dict[str, Any], str | None]:
-        """Parses the whole text fed so far as `parse_arguments` does."""
+        """Parse the whole text fed so far, as :func:``parse_arguments`` does."""
         return parse_arguments(self.text)
 
     def _between(self, start: int, stop: int) -> str:

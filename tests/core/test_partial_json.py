@@ -383,3 +383,15 @@ def test_a_long_open_container_may_lag_but_is_copied_in_linear_work(work: Work) 
     assert parser.value == {"done": True, "n": [1] * (count + 2)}
     parser.feed("}")
     assert parser.finish() == (parser.value, None)
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(199, True), (201, False), (5000, False)])
+def test_arguments_are_not_nested_deeper_than_a_message_can_be_written(depth: int, fits: bool) -> None:
+    from pi_core import ToolCallContent
+
+    arguments, error = parse_arguments('{"a":' + "[" * (depth - 1) + "]" * (depth - 1) + "}")
+    assert (error is None) is fits
+    if error is None:
+        ToolCallContent(id="c", name="n", arguments=arguments).model_dump_json()
+    else:
+        assert error.startswith("Tool arguments are nested too deeply")
