@@ -138,7 +138,7 @@ class ResponsesDecoder:
             kind, event = "response.done", {"response": event}
         if kind in ("error", "response.error") or (event.get("error") and not kind.startswith("response.")):
             raise _error_event(event)
-        if isinstance(event.get("choices"), list) and not kind.startswith("response."):
+        if isinstance(event.get("choices"), list) and not (self._items or kind.startswith("response.")):
             self._start_other()
             yield from self._feed_other(name, data)
             return
@@ -269,9 +269,8 @@ def _times(cost: Cost, factor: float) -> Cost:
 
 
 def _error_event(event: Mapping[str, Any]) -> ResponseError:
-    error = event.get("error")
-    if error:
-        return stream_error(event)
+    if event.get("error"):
+        return stream_error({name: value for name, value in event.items() if name != "type"})
     flat = {name: value for name, value in event.items() if name not in ("type", "sequence_number", "error")}
     failure = stream_error({"error": flat} if flat else event)
     code = event.get("code")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from pi_core import Context, StreamOptions, ThinkingContent, user_message
 
 CONTEXT = Context(messages=[user_message("x")])
-MADE_UP_IDS = ("call_", "toolu_")
+MADE_UP_IDS = re.compile(r"(?:call|toolu)_|.*_\d{13}_\d+$", re.DOTALL)
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("\ud83d")
 values = st.recursive(
@@ -121,7 +122,7 @@ def _comparable(events: list[Any]) -> str:
             return {key: plain_json(item) for key, item in value.items() if key != "timestamp"}
         if isinstance(value, list):
             return [plain_json(item) for item in value]
-        if isinstance(value, str) and value.startswith(MADE_UP_IDS):
+        if isinstance(value, str) and MADE_UP_IDS.match(value):
             return made_up.setdefault(value, f"made up {len(made_up)}")
         return value
 
