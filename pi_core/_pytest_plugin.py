@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from .agent import Agent
-    from .testing import EventLog, Reply, ScriptedProvider
+    from .hooks import Hooks
+    from .testing import Cassette, EventLog, Golden, HookRecorder, Reply, ScriptedProvider
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that renew what tests compare with."""
+    group = parser.getgroup("pi", "tests of plugins of pi")
+    group.addoption(
+        "--update-goldens", action="store_true", help="write the golden event sequences instead of comparing with them"
+    )
+    group.addoption(
+        "--record-cassettes", action="store_true", help="ask the network and record it, instead of playing cassettes"
+    )
 
 
 @pytest.fixture
@@ -41,3 +55,59 @@ def run_hook() -> Callable[..., Any]:
     from .testing import run_hook as call
 
     return lambda name, /, *plugins, **arguments: asyncio.run(call(name, *plugins, **arguments))
+
+
+@pytest.fixture
+def hooks() -> Callable[..., Hooks]:
+    """Makes the typed facade over plugins: ``await hooks(plugin).transform_context(messages, ctx)``."""
+    from .hooks import Hooks
+
+    return Hooks.over
+
+
+@pytest.fixture
+def event_log() -> EventLog:
+    """A log of events: ``agent.subscribe(event_log)``."""
+    from .testing import EventLog
+
+    return EventLog()
+
+
+@pytest.fixture
+def hook_recorder() -> HookRecorder:
+    """A plugin that records which hooks are called."""
+    from .testing import HookRecorder
+
+    return HookRecorder()
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares events with a file beside the test: ``golden(event_log.events)``. ``--update-goldens`` writes it."""
+    from .testing import Golden
+
+    folder = request.path.parent / "goldens" / request.path.stem
+    return Golden(folder, _file_name(request.node.name), update=request.config.getoption("update_goldens"))
+
+
+@pytest.fixture
+def cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cassette]]:
+    """Opens a cassette beside the test: ``cassette("name").transport()``; at the end of the test all must be played.
+
+    ``--record-cassettes`` records it.
+    """
+    from .testing import Cassette
+
+    folder = request.path.parent / "cassettes" / request.path.stem
+    with ExitStack() as opened:
+
+        def open_(name: str | None = None, **options: Any) -> Cassette:
+            path = folder / f"{name or _file_name(request.node.name)}.json"
+            record = request.config.getoption("record_cassettes")
+            return opened.enter_context(Cassette(path, record=record, **options))
+
+        yield open_
+
+
+def _file_name(test: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", test).strip("-")

@@ -1,6 +1,6 @@
-"""What plugin authors test with: a scripted provider, a log of events, and a check of a plugin's contract.
+"""The scripted provider: plays responses that a test wrote.
 
-The scripted provider plays responses that a test wrote: deterministic, no timers, concurrency ordered by barriers.
+Deterministic, without timers; concurrent things are put in order with barriers.
 """
 
 from __future__ import annotations
@@ -8,22 +8,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import os
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, get_args
 
-from ._loader import installed
-from ._manager import HookManager, plugin_name
-from .agent import Agent
-from .assembler import MessageAssembler
-from .context import AbortSignal, RunContext, SelectionContext
-from .events import AgentEvent, StreamEvent
-from .hooks import Hooks
-from .messages import AssistantMessage, ErrorDetails, Message, StopReason, ToolCallContent, Usage
-from .providers import Context, Model, ProviderResponse, StreamOptions
+from ..assembler import MessageAssembler
+from ..context import AbortSignal
+from ..events import StreamEvent
+from ..messages import AssistantMessage, ErrorDetails, Message, StopReason, ToolCallContent, Usage
+from ..providers import Context, Model, ProviderResponse, StreamOptions
 
 SCRIPTED_MODEL = Model(
     id="scripted", name="Scripted", api="scripted", provider="scripted", reasoning=True, input=["text", "image"]
@@ -92,7 +85,8 @@ class Wait:
     barrier: Barrier
 
 
-Block: TypeAlias = Say | Think | Call | Wait
+ScriptedBlock: TypeAlias = Say | Think | Call | Wait
+"""What a reply is made of."""
 
 
 class Reply:
@@ -108,7 +102,7 @@ class Reply:
 
     def __init__(
         self,
-        *blocks: Block | str,
+        *blocks: ScriptedBlock | str,
         stop_reason: StopReason | None = None,
         error: str | None = None,
         error_details: ErrorDetails | None = None,
@@ -117,7 +111,7 @@ class Reply:
         usage: Usage | None = None,
         ignore_abort: bool = False,
     ) -> None:
-        self.blocks: list[Block] = [Say(block) if isinstance(block, str) else block for block in blocks]
+        self.blocks: list[ScriptedBlock] = [Say(block) if isinstance(block, str) else block for block in blocks]
         calls = any(isinstance(block, Call) for block in self.blocks)
         self.stop_reason: StopReason = stop_reason or ("toolUse" if calls else "stop")
         self.error = error
@@ -157,7 +151,7 @@ class Reply:
         )
 
 
-def _block_from_json(data: Any) -> Block:
+def _block_from_json(data: Any) -> ScriptedBlock:
     match data:
         case {"text": str(text)}:
             return Say(text, data.get("chunks", ()))
@@ -290,43 +284,6 @@ def _events(assembler: MessageAssembler, block: Say | Think | Call, number: int)
         yield assembler.toolcall_end(index)
 
 
-class EventLog:
-    """A subscriber that keeps every event.
-
-    :param agent: subscribe to it at once.
-    """
-
-    def __init__(self, agent: Agent | None = None) -> None:
-        self.events: list[AgentEvent] = []
-        if agent is not None:
-            agent.subscribe(self)
-
-    def __call__(self, event: AgentEvent, signal: AbortSignal | None = None) -> None:
-        """Keep the event."""
-        self.events.append(event)
-
-    @property
-    def types(self) -> list[str]:
-        """The types of the events, in order."""
-        return [event.type for event in self.events]
-
-    def of(self, event_type: str) -> list[Any]:
-        """The events of one type."""
-        return [event for event in self.events if event.type == event_type]
-
-
-def scripted_agent(
-    *replies: Reply | str, plugins: Sequence[object] = (), **options: Any
-) -> tuple[Agent, ScriptedProvider, EventLog]:
-    """Return an agent on a scripted provider, the provider, and a log of the agent's events.
-
-    :param options: further arguments of :class:`~pi_core.Agent`.
-    """
-    provider = ScriptedProvider(*replies)
-    agent = Agent(model=SCRIPTED_MODEL, stream=provider.stream, plugins=plugins, **options)
-    return agent, provider, EventLog(agent)
-
-
 def scripted_message(*calls: ToolCallContent, text: str = "") -> AssistantMessage:
     """Return a finished assistant message, for hooks that want one."""
     content: list[Any] = [{"type": "text", "text": text}] if text else []
@@ -337,59 +294,3 @@ def scripted_message(*calls: ToolCallContent, text: str = "") -> AssistantMessag
         model="scripted",
         stop_reason="toolUse" if calls else "stop",
     )
-
-
-def assert_plugin_contract(plugin: object) -> None:
-    """Check that a plugin can be registered, taken out and registered again, and that its entry point is light.
-
-    :raises PluginLoadError: it implements no hook, misspells one, wants an argument the hook does not have, or is async
-        on a sync hook.
-    :raises AssertionError: the module its entry point names imports more at top level than the standard library,
-        ``pi_core``, pydantic and its own package, so that every start of ``pi`` is slow.
-    """
-    name = plugin_name(plugin)
-    manager = HookManager()
-    manager.add_offered(plugin, name)
-    manager.register(plugin, name)
-    manager.unregister(plugin)
-    manager.register(plugin, name)
-    module = plugin.__name__ if inspect.ismodule(plugin) else type(plugin).__module__
-    if module in {offer.target.partition(":")[0] for offer in installed()}:
-        heavy = heavy_imports(module)
-        assert not heavy, f"importing {module} imports {', '.join(heavy)}: import them in the functions that need them"
-
-
-def heavy_imports(module: str) -> list[str]:
-    """Return what importing a module imports beside the standard library, ``pi_core``, pydantic and its own package.
-
-    :raises ImportError: it cannot be imported.
-    """
-    code = (
-        "import sys, importlib, pi_core; [getattr(pi_core, name) for name in pi_core.__all__]; "
-        "before = set(sys.modules); importlib.import_module(sys.argv[1]); "
-        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, module], capture_output=True, text=True, env=environment, check=False
-    )
-    if done.returncode:
-        raise ImportError(f"{module} cannot be imported:\n{done.stderr}")
-    own = {module.partition(".")[0], "pi_core"}
-    return sorted(name for name in done.stdout.split() if name not in own | sys.stdlib_module_names)
-
-
-async def run_hook(name: str, /, *plugins: object, **arguments: Any) -> Any:
-    """Call one hook of some plugins and return what their answers combine to.
-
-    :param arguments: the hook's; a fresh ``ctx`` is made where it takes one and none is given.
-    :raises KeyError: no such hook.
-    :raises HookError: an implementation raised where that fails the run.
-    """
-    hooks = Hooks.over(*plugins)
-    wanted = {hook: arguments for hook, arguments, _ in hooks.specifications()}[name]
-    if "ctx" in wanted and "ctx" not in arguments:
-        arguments["ctx"] = SelectionContext() if name == "resolve_model" else RunContext()
-    method: Callable[..., Any] = getattr(hooks, name, None) or (lambda **given: hooks.call(name, **given))
-    answer = method(**arguments)
-    return await answer if inspect.isawaitable(answer) else answer
