@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +15,12 @@ from ._dispatch import call_now
 from ._log import log
 from ._manager import HookManager, plugin_name, refused
 from ._registry import Registry, collect_contributions
+from ._requires import FRAMEWORK, normalized, unmet, unmet_by_metadata
 from .errors import ConfigError, PluginConflictError, PluginError, PluginLoadError, describe_owner
 from .hooks import Hooks
 
 GROUP = "pi"
-BUILT_IN = "pi-agent-framework"
+BUILT_IN = FRAMEWORK
 
 State: TypeAlias = Literal["loaded", "failed", "blocked", "shadowed", "left out"]
 
@@ -86,11 +86,6 @@ class Loaded:
         """One line for each plugin that is not as it should be, each name that two own, and each name of nothing."""
         failed = [record.reason for record in self.records if record.state in ("failed", "shadowed")]
         return [*failed, *map(str, self.conflicts), *self.faults]
-
-
-def normalized(name: str) -> str:
-    """Return a distribution name as the packaging standards compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @functools.cache
@@ -195,17 +190,29 @@ def _import(offer: Offer, record: PluginRecord) -> None:
     began = time.perf_counter()
     try:
         found = offer.load()
-        record.plugin = found() if inspect.isclass(found) else found
+        why = unmet(found)
+        if not why:
+            record.plugin = found() if inspect.isclass(found) else found
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        record.state = "failed"
         record.reason = (
             f"{describe_owner(record.name, record.origin)} failed to load from {record.target}: "
-            f"{type(error).__name__}: {error}. To run without it: PI_BLOCK={record.name}"
+            f"{type(error).__name__}: {error}. {_needs(offer)}To run without it: PI_BLOCK={record.name}"
         )
         log().warning("%s", record.reason, exc_info=error)
+    else:
+        if why:
+            record.reason = str(refused(record.name, record.origin, why))
+            log().warning("%s", record.reason)
+    if record.reason:
+        record.state = "failed"
     record.seconds = time.perf_counter() - began
+
+
+def _needs(offer: Offer) -> str:
+    needs = unmet_by_metadata(offer.distribution) if offer.distribution else ""
+    return f"{needs[0].upper()}{needs[1:]}. " if needs else ""
 
 
 class _Assembly:
@@ -309,4 +316,4 @@ def validated_options(record: PluginRecord, given: Any) -> Any:
         raise refused(record.name, record.origin, why) from None
 
 
-__all__ = ["GROUP", "Loaded", "Offer", "PluginRecord", "installed", "load_plugins"]
+__all__ = ["GROUP", "Loaded", "Offer", "PluginRecord", "installed", "load_plugins", "normalized"]

@@ -12,6 +12,7 @@ import pluggy
 from . import hookspecs
 from ._answers import check_of, wrapper_check_of
 from ._dispatch import Implementation, Owner, Plan, anything, bind, takes_proceed
+from ._requires import unmet
 from .errors import PluginLoadError, describe_owner
 from .markers import PROJECT, Contract, Kind, contract_of
 
@@ -79,10 +80,14 @@ class HookManager(pluggy.PluginManager):
 
         :param name: the plugin name; the object's ``name`` or class name by default.
         :param distribution: name and version of the distribution it came from.
-        :raises PluginLoadError: it or one of its name is registered already, it implements no hook, misspells one,
-            wants an argument the hook does not have, is ``async`` on a sync hook, or wraps a hook that may not be.
+        :raises PluginLoadError: it requires what is not installed, it or one of its name is registered already, it
+            implements no hook, misspells one, wants an argument the hook does not have, is ``async`` on a sync hook, or
+            wraps a hook that may not be.
         """
         name = name or plugin_name(plugin)
+        why = unmet(plugin)
+        if why:
+            raise refused(name, distribution, why)
         if self.has_plugin(name):
             raise refused(name, distribution, "another plugin has this name; give one a 'name' attribute")
         if self.is_registered(plugin):
@@ -111,8 +116,12 @@ class HookManager(pluggy.PluginManager):
     def add_offered(self, plugin: object, name: str, distribution: str = "") -> None:
         """Add the hooks that a plugin offers to others through ``register_hookspecs``.
 
-        :raises PluginLoadError: it raises, or offers something that is no hook, or one that is there already.
+        :raises PluginLoadError: it requires what is not installed, it raises, or it offers something that is no hook,
+            or one that is there already.
         """
+        why = unmet(plugin)
+        if why:
+            raise refused(name, distribution, why)
         for hook, function, _ in self._marked(plugin):
             if hook != "register_hookspecs":
                 continue
