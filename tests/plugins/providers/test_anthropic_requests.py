@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pi_core import (
+    AbortController,
     AssistantMessage,
     Context,
     ImageContent,
@@ -215,6 +216,29 @@ def test_strict_tools_that_are_refused_twice(talk: Any, reply: Any) -> None:
         assert message.to_json()["diagnostics"]
 
     talk([refusal(reply, "strict")], conversation, compat={"supportsStrictTools": True})
+
+
+# --- abort ---
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_abort(talk: Any, reply: Any, refused: bool) -> None:
+    """Whatever was refused before: an abort closes the socket, and what has arrived stays."""
+
+    async def conversation(talk: Talk) -> None:
+        controller = AbortController()
+        answer = asyncio.create_task(talk.say(tools=[TOOL], signal=controller.signal))
+        await talk.server.sent.wait()
+        while len(talk.server.requests) <= refused:
+            await asyncio.sleep(0)
+        controller.abort()
+        await asyncio.wait_for(talk.server.gone.wait(), 5)
+        message = await answer
+        assert (message.stop_reason, message.error_message) == ("aborted", "Request was aborted")
+        assert len(talk.server.requests) == 1 + refused
+
+    replies = [refusal(reply, "strict"), reply([], then="silent")] if refused else [reply([DONE[:400]], then="stall")]
+    talk(replies, conversation, compat={"supportsStrictTools": True})
 
 
 # --- threads ---
