@@ -25,7 +25,7 @@ from ._text import clean, clean_value
 TOOL_IMAGES: Final = "Tool result image:"
 _SEE_IMAGE: Final = "(see attached image)"
 _ID_LIMIT: Final = 64
-_NAME_LIMIT: Final = 64
+_NAME_LIMIT: Final = 128
 _IMAGES: Final = ImageRules(
     types=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
     max_size=20 << 20,

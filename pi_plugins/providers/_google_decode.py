@@ -23,6 +23,7 @@ _STOP_REASONS: Final[Mapping[str, StopReason]] = {
 _BAD_REASONS: Final = frozenset(
     {
         "BLOCKLIST",
+        "ESCALATION",
         "FINISH_REASON_UNSPECIFIED",
         "IMAGE_OTHER",
         "IMAGE_PROHIBITED_CONTENT",

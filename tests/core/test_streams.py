@@ -201,6 +201,17 @@ def test_late_name_of_a_call() -> None:
     assert assembler.toolcall_end(0).tool_call.arguments == {"a": 1}
 
 
+def test_signature_that_comes_before_the_end() -> None:
+    assembler = MessageAssembler("api", "provider", "model")
+    start = assembler.thinking_start(0)
+    first = assembler.thinking_delta(0, "a")
+    assembler.sign(0, "S")
+    second = assembler.thinking_delta(0, "b")
+    assert [event.partial.content[0].thinking_signature for event in (start, first, second)] == [None, None, "S"]
+    assert [event.partial.content[0].thinking for event in (first, second)] == ["a", "ab"]
+    assert assembler.thinking_end(0).partial.content == [ThinkingContent(thinking="ab", thinking_signature="S")]
+
+
 def test_a_message_begun_elsewhere_is_taken_over() -> None:
     partial = AssistantMessage(
         content=[

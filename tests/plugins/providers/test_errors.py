@@ -122,6 +122,41 @@ def test_the_server_decides_about_retries_when_it_says_so() -> None:
     assert http_error(503, {"X-Should-Retry": "false"}, b"{}").details.retryable is False
 
 
+@pytest.mark.parametrize(
+    ("quota", "retryable"),
+    [
+        ("GenerateRequestsPerMinutePerProjectPerModel", True),
+        ("GenerateRequestsPerDayPerProjectPerModel-FreeTier", False),
+    ],
+)
+def test_quota_of_a_minute_is_there_again_soon(quota: str, retryable: bool) -> None:
+    details = [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": quota}]},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"},
+    ]
+    error = {"code": 429, "message": "You exceeded your current quota", "status": "RESOURCE_EXHAUSTED"}
+    for failure in (
+        http_error(429, {}, json.dumps({"error": {**error, "details": details}}).encode()),
+        stream_error({"error": {**error, "details": details}}),
+    ):
+        assert (failure.details.retry_after_ms, failure.details.retryable) == (17_000, retryable)
+    assert http_error(429, {}, json.dumps({"error": error}).encode()).details.retryable is False
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("{body}", '{"error":{"message":"no {x}"}}'),
+        ("{status} {body}", '400 {"error":{"message":"no {x}"}}'),
+        ("Broken ({status}): {error}", 'Broken (400): {"message":"no {x}"}'),
+    ],
+)
+def test_form_of_the_text(form: str, text: str) -> None:
+    assert http_error(400, {}, b'{ "error": {"message": "no {x}"} }', form=form).text == text
+    assert http_error(502, {}, b"busy", form=form).text == "502 busy"
+    assert http_error(502, {}, b"", form=form).text == "502 status code (no body)"
+
+
 def test_retryable_message() -> None:
     def failed(stop: Any, text: str, details: ErrorDetails | None = None) -> AssistantMessage:
         return AssistantMessage(

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -72,18 +70,13 @@ def test_tool_call_and_its_result(api: str, address: str) -> None:
         """Read a text file."""
         return f"{path} says kestrel"
 
-    deltas: list[str] = []
-
-    async def go() -> list[Any]:
-        agent = Agent(model=model(api, address), plugins=PLUGINS, tools=[read])
-        agent.subscribe(lambda event: deltas.append(event.type))
-        return list(await agent.run("Read package.json with the read tool."))
-
-    messages = asyncio.run(go())
-    _, asked, result, answer = messages
+    events: list[str] = []
+    agent = Agent(model=model(api, address), plugins=PLUGINS, tools=[read])
+    agent.subscribe(lambda event, signal: events.append(event.type))
+    *_, asked, result, answer = agent.run_sync("Read package.json with the read tool.")
     [call] = asked.tool_calls
     assert (asked.stop_reason, call.name, call.arguments_error) == ("toolUse", "read", None)
     assert isinstance(result, ToolResultMessage)
     assert not result.is_error
     assert (answer.stop_reason, bool(answer.text)) == ("stop", True), answer.error_message
-    assert deltas.count("message_update") > 2
+    assert events.count("message_update") > 2

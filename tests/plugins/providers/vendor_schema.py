@@ -25,9 +25,15 @@ def _openai() -> Any:
     return yaml.load(load_spec_path("openai", "official").read_text("utf-8"), loader)
 
 
+def _google() -> Any:
+    document = json.loads(load_spec_path("gemini", "official").read_text("utf-8"))
+    return {"components": {"schemas": {name: _of_discovery(part) for name, part in document["schemas"].items()}}}
+
+
 # By API: where its schemas come from, and the one of a request.
 SOURCES: Mapping[str, tuple[Callable[[], Any], str]] = {
     "anthropic-messages": (_anthropic, "CreateMessageParams"),
+    "google-generative-ai": (_google, "GenerateContentRequest"),
     "openai-completions": (_openai, "CreateChatCompletionRequest"),
     "openai-responses": (_openai, "CreateResponse"),
 }
@@ -87,3 +93,22 @@ def _as_json_schema(value: Any) -> Any:
     if schema.pop("nullable", False) is True:
         return {"anyOf": [schema, {"type": "null"}]}
     return schema
+
+
+def _of_discovery(schema: Any) -> Any:
+    """A schema of Google's discovery format as JSON Schema: fields it does not name are refused, as the server does."""
+    if "$ref" in schema:
+        return {"$ref": f"#/components/schemas/{schema['$ref']}"}
+    kind, form = schema["type"], schema.get("format")
+    if kind == "any":
+        return {}
+    if kind == "array":
+        return {"type": "array", "items": _of_discovery(schema["items"])}
+    if kind != "object":
+        made = {"type": ["string", "integer"] if form in ("int64", "uint64") else kind}
+        if form == "byte":
+            made["pattern"] = "^[A-Za-z0-9+/_-]*={0,2}$"
+        return made | ({"enum": schema["enum"]} if "enum" in schema else {})
+    named = {name: _of_discovery(part) for name, part in schema.get("properties", {}).items()}
+    others = _of_discovery(schema["additionalProperties"]) if "additionalProperties" in schema else not named
+    return {"type": "object", "properties": named, "additionalProperties": others}
