@@ -273,6 +273,13 @@ class NotifyHook(Hook):
     def combined(self, answers: list[Any], arguments: dict[str, Any]) -> Any:
         return None
 
+    @pytest.mark.parametrize("style", STYLES)
+    def test_an_answer_is_no_failure(self, style: str) -> None:
+        reports: list[PluginFailure] = []
+        watch = holding("watch", plugin_error=hookimpl(lambda self, failure: reports.append(failure)))
+        run(self.call(hooks_of(plugin(self.hook, "a", answering("ignored"), style=style), watch)))
+        assert reports == []
+
     def assert_failure(self, failing: Any, trace: list[str]) -> None:
         reports: list[PluginFailure] = []
         watch = holding("watch", plugin_error=hookimpl(lambda self, failure: reports.append(failure)))
