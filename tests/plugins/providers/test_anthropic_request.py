@@ -346,6 +346,17 @@ def test_eager_input(build: Any) -> None:
     assert build(compat={"supportsEagerToolInputStreaming": False}).betas == []
 
 
+def test_a_place_for_later_tools(build: Any) -> None:
+    compat = {"supportsMidConvoToolChanges": True, "somethingNew": 1}
+    built = build(tools=[tool()], compat=compat, cache_retention="short")
+    own, place = built.payload["tools"]
+    assert (own["name"], place["defer_loading"]) == ("read", True)
+    assert "cache_control" in own
+    assert "cache_control" not in place
+    assert built.betas == ["inline-tools-2026-09-15"]
+    assert "tools" not in build(compat=compat).payload
+
+
 # --- cache marks ---
 
 
