@@ -175,7 +175,7 @@ class _CallIds:
     def assign(self, call_id: str, own: bool) -> str:
         new_id = call_id if own else self._rules.legal_id(call_id)
         part = self._rules.call_part(new_id)
-        if part in self._taken or (not own and part in self._kept):
+        if not part or part in self._taken or (not own and part in self._kept):
             new_id = part = self._distinct(part, call_id)
         self._taken.add(part)
         return new_id

@@ -134,6 +134,30 @@ def test_legal_ids_do_not_collide() -> None:
     assert all(len(new_id) <= 12 for new_id in ids)
 
 
+def test_calls_that_the_target_tells_apart_by_a_part_of_their_ids() -> None:
+    rules = HistoryRules(lambda call_id: f"{call_id}|other", call_part=lambda call_id: call_id.partition("|")[0])
+    messages = [
+        assistant(call("a"), by=FOREIGN),
+        assistant(call("a|1")),
+        assistant(call("a|2")),
+        assistant(call("b|2")),
+    ]
+    prepared = prepare_history(messages, TARGET, rules)
+    ids = [call.id for message in prepared if isinstance(message, AssistantMessage) for call in message.tool_calls]
+    assert ids[1] == "a|1"
+    assert ids[3] == "b|2"
+    assert len({call_id.partition("|")[0] for call_id in ids}) == 4
+
+
+def test_a_call_without_an_id_gets_one() -> None:
+    prepared = prepare_history([assistant(call(""), call("")), result("", "first"), result("", "second")], TARGET)
+    ids = [call.id for call in prepared[0].tool_calls]
+    assert all(ids)
+    assert [f"result {call_id} {text}" for call_id, text in zip(ids, ["first", "second"], strict=True)] == shape(
+        prepared[1:]
+    )
+
+
 def test_what_another_model_thought_and_signed() -> None:
     content = [
         ThinkingContent(thinking="deep", thinking_signature="SIG"),

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pi_core import AssistantMessage, ThinkingContent
+from pi_core import AssistantMessage, Context, Model, TextContent, ThinkingContent, ToolResultMessage, user_message
 from pi_plugins.providers._errors import is_overflow
-from pi_plugins.providers._responses_input import HOSTED_ITEMS, call_part
+from pi_plugins.providers._responses_input import HOSTED_ITEMS, InputRules, build_input
 from pi_plugins.providers.openai_responses import OpenAIResponsesProvider
 
 from .recorded import Replay
@@ -38,7 +38,9 @@ def _check(recording: dict[str, Any], message: AssistantMessage) -> None:
     else:
         assert message.raw_stop_reason == expected["stop_reason"].replace(":", ".")
         calls = expected["tool_calls"]
-        assert message.stop_reason == ("length" if "incomplete" in expected["stop_reason"] else "toolUse" if calls else "stop")
+        assert message.stop_reason == (
+            "length" if "incomplete" in expected["stop_reason"] else "toolUse" if calls else "stop"
+        )
     usage, own = expected["usage"] or {}, message.usage
     assert own.input + own.cache_read + own.cache_write == (usage.get("input_tokens") or 0)
     assert own.cache_read == ((usage.get("input_tokens_details") or {}).get("cached_tokens") or 0)
@@ -47,18 +49,48 @@ def _check(recording: dict[str, Any], message: AssistantMessage) -> None:
     assert own.total_tokens == (usage.get("total_tokens") or 0)
 
 
+def _check_replay(messages: list[AssistantMessage], **target: str) -> None:
+    """What the server said goes back in an order it accepts, to the model that said it and to another one."""
+    history: list[Any] = [user_message("x")]
+    for message in messages:
+        results = (
+            ToolResultMessage(tool_call_id=call.id, tool_name=call.name, content=[TextContent(text="r")])
+            for call in message.tool_calls
+        )
+        history += [message, *results]
+    model = Model(api="openai-responses", provider="recorded", **target)
+    items = build_input(Context(messages=history), model, InputRules({}), system_role="system")
+    kinds = [item.get("type") or item["role"] for item in items]
+    for kind, following in zip(kinds, [*kinds[1:], ""], strict=True):
+        assert kind != "reasoning" or following not in ("", "user", "function_call_output")
+    calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
+    assert calls == [item["call_id"] for item in items if item.get("type") == "function_call_output"]
+    assert len(calls) == len(set(calls)) == sum(len(message.tool_calls) for message in messages)
+    own = all(message.model == model.id for message in messages)
+    assert ("reasoning" in kinds) <= own
+    encrypted = [item for item in items if item.get("type") == "reasoning" and item.get("encrypted_content")]
+    assert own or not encrypted
+
+
 def test_recorded_stream(recorded_stream: Path, replay: Replay) -> None:
     recording = json.loads(recorded_stream.read_text("utf-8"))
     for message in replay.finals(recording):
         _check(recording, message)
+    if message.stop_reason != "error":
+        _check_replay([message], id=message.model)
+        _check_replay([message], id="other")
 
 
 def test_recorded_sequence(recorded_sequence: Path, replay: Replay) -> None:
     recording = json.loads(recorded_sequence.read_text("utf-8"))
+    said = []
     for step in recording["steps"]:
-        step = {"model": recording["model"], **step}
+        step = {**step, "model": recording["model"]}
         for message in replay.finals(step):
             _check(step, message)
+        said.append(message)
+    _check_replay(said, id=recording["model"])
+    _check_replay(said, id="other")
 
 
 def test_recorded_error(recorded_error: Path, replay: Replay) -> None:
