@@ -7,6 +7,7 @@
 #   cli                 the command line
 #   build, _loader      configuration and installed plugins -> hooks -> an agent
 #   agent               transcript, queues, subscribers, one run at a time
+#   completion          one response without an agent
 #   loop, batch         the double loop and the tool batch: functions without state
 #   hooks               the typed facade; _dispatch and _manager drive pluggy
 #   hookspecs, markers  every hook and its contract
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from .batch import run_tool_call as run_tool_call
     from .build import Build as Build
     from .commands import Command as Command
+    from .completion import ResponseStream as ResponseStream
+    from .completion import complete as complete
+    from .completion import complete_sync as complete_sync
+    from .completion import stream as stream
     from .context import AbortController as AbortController
     from .context import AbortSignal as AbortSignal
     from .context import AgentContext as AgentContext
@@ -153,6 +158,12 @@ _HOMES = {
     "batch": ("run_tool_call",),
     "build": ("Build",),
     "commands": ("Command",),
+    "completion": (
+        "ResponseStream",
+        "complete",
+        "complete_sync",
+        "stream",
+    ),
     "context": (
         "AbortController",
         "AbortSignal",
@@ -350,6 +361,7 @@ __all__ = [
     "Provider",
     "ProviderResponse",
     "ReplaceArguments",
+    "ResponseStream",
     "RunActions",
     "RunContext",
     "SelectionContext",
@@ -396,6 +408,8 @@ __all__ = [
     "WireModel",
     "agent_loop",
     "agent_loop_continue",
+    "complete",
+    "complete_sync",
     "contract_of",
     "convert_to_llm",
     "get_default_stream",
@@ -408,6 +422,7 @@ __all__ = [
     "run_agent_loop_continue",
     "run_tool_call",
     "set_default_stream",
+    "stream",
     "tool",
     "user_message",
 ]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Sequence
 from typing import Any, cast
 
 from ._log import log
 from ._run import Run
 from .assembler import MessageAssembler, Replay
-from .context import ListView
+from .context import ListView, RunContext
 from .errors import ConfigError
 from .events import DoneEvent, ErrorEvent, MessageStartEvent, MessageUpdateEvent, StartEvent, StreamEvent, UpdateEvent
+from .hooks import Hooks
 from .messages import LLM_ROLES, AgentMessage, AssistantMessage, CustomMessage, Message
 from .providers import Context, Model, ProviderResponse, StreamFunction, StreamOptions
 
@@ -29,7 +30,8 @@ class Requests:
         self._stream = stream
         if stream is None and "stream" not in run.hooked:
             raise _no_stream(run.ctx.model)
-        self._options = _with_provider_hooks(options, run)
+        plain = options.replace(signal=run.signal, reasoning=None)
+        self._options = with_provider_hooks(plain, run.hooks, run.hooked, run.ctx)
         self._source: list[AgentMessage] | None = None
         self._seen = 0
         self._plain = True
@@ -121,7 +123,7 @@ class Requests:
                 else:
                     raise TypeError(f"a provider yields stream events, got {event!r}")
         finally:
-            await _close(stream)
+            await close_stream(stream)
         if final is None:
             settled = getattr(stream, "settled", None)
             final = settled[0] if settled is not None else self._cut_off(source, started)
@@ -149,7 +151,7 @@ class Requests:
         return source.message("error", error_message=NO_FINAL_EVENT)
 
 
-async def _close(stream: object) -> None:
+async def close_stream(stream: object) -> None:
     """Let go of a response; a failure is logged, since what counts has been read or is being raised."""
     close = getattr(stream, "aclose", None)
     if close is not None:
@@ -178,11 +180,15 @@ def convert_to_llm(messages: Iterable[AgentMessage]) -> list[Message]:
     return converted
 
 
-def _with_provider_hooks(options: StreamOptions, run: Run) -> StreamOptions:
-    """The options of a run's requests, with its signal, and its provider hooks behind their callbacks."""
-    hooks, ctx = run.hooks, run.ctx
-    changes: dict[str, Any] = {"signal": run.signal, "reasoning": None}
-    if "provider_payload" in run.hooked:
+def with_provider_hooks(
+    options: StreamOptions, hooks: Hooks, hooked: Collection[str], ctx: RunContext
+) -> StreamOptions:
+    """Return options whose callbacks also call the provider hooks.
+
+    :param hooked: the hooks that somebody implements.
+    """
+    changes: dict[str, Any] = {}
+    if "provider_payload" in hooked:
 
         async def on_payload(payload: Any, model: Model) -> Any:
             if options.on_payload is not None:
@@ -192,7 +198,7 @@ def _with_provider_hooks(options: StreamOptions, run: Run) -> StreamOptions:
             return await hooks.provider_payload(payload, model, ctx)
 
         changes["on_payload"] = on_payload
-    if "provider_headers" in run.hooked:
+    if "provider_headers" in hooked:
 
         async def transform_headers(headers: Any) -> Any:
             if options.transform_headers is not None:
@@ -201,7 +207,7 @@ def _with_provider_hooks(options: StreamOptions, run: Run) -> StreamOptions:
             return await hooks.provider_headers(dict(headers), ctx.model, ctx)
 
         changes["transform_headers"] = transform_headers
-    if "provider_response" in run.hooked:
+    if "provider_response" in hooked:
 
         async def on_response(response: ProviderResponse, model: Model) -> None:
             if options.on_response is not None:
@@ -211,4 +217,4 @@ def _with_provider_hooks(options: StreamOptions, run: Run) -> StreamOptions:
             await hooks.provider_response(response.status, response.headers, model, ctx)
 
         changes["on_response"] = on_response
-    return options.replace(**changes)
+    return options.replace(**changes) if changes else options

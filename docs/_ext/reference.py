@@ -32,6 +32,7 @@ AREAS = {
     "providers": "Providers",
     "assembler": "Responses in the making",
     "streams": "Streams",
+    "completion": "One response without an agent",
     "partial_json": "Streamed JSON",
     "loop": "The loop",
     "batch": "Nested tool calls",
