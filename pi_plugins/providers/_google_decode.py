@@ -219,7 +219,7 @@ def usage_of(model: Model, usage: Mapping[str, Any]) -> Usage:
     Thoughts and the results of the server's own tools are not in the counts of answer and prompt.
     """
     thoughts = count(usage.get("thoughtsTokenCount"))
-    return make_usage(
+    made = make_usage(
         model,
         prompt=count(usage.get("promptTokenCount")) + count(usage.get("toolUsePromptTokenCount")),
         output=count(usage.get("candidatesTokenCount")) + thoughts,
@@ -227,6 +227,8 @@ def usage_of(model: Model, usage: Mapping[str, Any]) -> Usage:
         reasoning=thoughts,
         reported=usage,
     )
+    total = count(usage.get("totalTokenCount"))
+    return made.model_copy(update={"total_tokens": total}) if total else made
 
 
 def _more(message: Any) -> str:

@@ -422,3 +422,8 @@ def test_counts_that_are_none(run: Run) -> None:
     odd = {"promptTokenCount": "7", "candidatesTokenCount": -1, "thoughtsTokenCount": None}
     usage = final(run(chunk(text("a"), finish="STOP", usageMetadata=odd))).usage
     assert (usage.input, usage.output, usage.total_tokens) == (0, 0, 0)
+    parts = {"promptTokenCount": 7, "cachedContentTokenCount": 9, "candidatesTokenCount": 2}
+    usage = final(run(chunk(text("a"), finish="STOP", usageMetadata=parts))).usage
+    assert (usage.input, usage.cache_read, usage.output, usage.total_tokens) == (0, 9, 2, 11)
+    whole = {"promptTokenCount": 7, "candidatesTokenCount": 2, "totalTokenCount": 12}
+    assert final(run(chunk(text("a"), finish="STOP", usageMetadata=whole))).usage.total_tokens == 12

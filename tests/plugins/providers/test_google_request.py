@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_core import (
+    AbortController,
     AssistantMessage,
     Context,
     ImageContent,
@@ -89,6 +91,47 @@ def test_key_and_address(play: Any, reply: Any) -> None:
     assert request.headers["x-goog-api-key"] == "k"
     _, server = play(reply([body]))
     assert "x-goog-api-key" not in server.requests[0].headers
+
+
+def test_callbacks_see_request_and_response(play: Any, reply: Any) -> None:
+    seen: list[Any] = []
+
+    def respond(response: Any, model: Model) -> None:
+        seen.append((response.status, model.id))
+
+    def more(body: Any, model: Model) -> Any:
+        return body | {"safetySettings": []}
+
+    body = b'data: {"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}]}\n\n'
+    _, server = play(reply([body]), on_payload=more, on_response=respond)
+    assert server.requests[0].json == {
+        "contents": [{"parts": [{"text": "x"}], "role": "user"}],
+        "generationConfig": {},
+        "safetySettings": [],
+    }
+    assert seen == [(200, "test-model")]
+
+
+def test_abort_closes_the_socket_and_keeps_the_text(serve: Any, reply: Any, model: Any) -> None:
+    piece = b'data: {"candidates":[{"content":{"parts":[{"text":"so far"}]}}]}\r\n\r\ndata: {"candid'
+
+    async def go() -> list[Any]:
+        async with serve(reply([piece], then="stall")) as server:
+            controller = AbortController()
+            options = StreamOptions(signal=controller.signal)
+            context = Context(messages=[UserMessage(content="x")])
+            events = []
+            async for event in PROVIDER().stream(model(base_url=server.url), context, options):
+                events.append(event)
+                if event.type == "text_delta":
+                    controller.abort()
+            await asyncio.wait_for(server.gone.wait(), 5)
+            return events
+
+    events = asyncio.run(go())
+    assert [event.type for event in events] == ["start", "text_start", "text_delta", "error"]
+    message = events[-1].message
+    assert (message.text, message.stop_reason, message.error_message) == ("so far", "aborted", "Request was aborted")
 
 
 # --- tools --------------------------------------------------------------------------------------------------------
