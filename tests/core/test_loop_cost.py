@@ -202,10 +202,15 @@ def test_ten_thousand_turns_in_one_run() -> None:
 def test_a_run_keeps_nothing_of_the_calls_that_are_over() -> None:
     alive: list[int] = []
 
+    def contexts() -> int:
+        gc.collect()
+        return sum(isinstance(thing, ToolContext) for thing in gc.get_objects())
+
     def count(event: AgentEvent, signal: AbortSignal) -> None:
         if event.type == "agent_end":
-            gc.collect()
-            alive.append(sum(isinstance(thing, ToolContext) for thing in gc.get_objects()))
+            alive.append(contexts() - before)
+
+    before = contexts()
 
     replies = [Reply(*[Call("slow", id=str(number)) for number in range(size)]) for size in (1, 5) for _ in range(10)]
     slow = Tool("slow", "", {"type": "object", "properties": {}}, quick, timeout=3600)

@@ -109,11 +109,9 @@ class Note(CustomMessage):
 
 def test_roles() -> None:
     assert isinstance(parse_message({"role": "user", "content": "hi"}), UserMessage)
-    note = {"role": "note", "text": "x"}
+    note = {"role": "note", "text": "x", "timestamp": 1}
     assert type(parse_message(note)) is CustomMessage
-    assert parse_message(note, {"note": Note}) == Note(
-        text="x", timestamp=parse_message(note, {"note": Note}).timestamp
-    )
+    assert parse_message(note, {"note": Note}) == Note(text="x", timestamp=1)
     assert list(parse_message(note).to_llm()) == []  # type: ignore[union-attr]
     assert custom_role(Note) == "note"
     with pytest.raises(TypeError, match="needs a role of its own"):
