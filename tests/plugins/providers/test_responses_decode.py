@@ -123,6 +123,7 @@ def kinds(events: list[StreamEvent]) -> list[str]:
             ],
             "a",
         ),
+        ([done(content="no type"), done(**{**message("a"), "content": ["odd", {"text": "a"}]})], "a"),
         ([{"type": "response.keepalive"}, [], 3, None, {}, {"type": 3}, done(**message("a"))], "a"),
     ],
 )
@@ -303,6 +304,24 @@ def test_free_text(run: Run, events: list[str], deltas: list[str]) -> None:
     assert [event.delta for event in made if event.type == "toolcall_delta"] == deltas
     [call] = final(made).tool_calls
     assert (call.id, call.arguments) == ("c0|ctc_0", {"patch": 'ab"\n'})
+
+
+def test_free_text_whose_rest_comes_at_the_end(run: Run) -> None:
+    made = run(
+        added(**custom()),
+        event("custom_tool_call_input.delta", delta="a"),
+        done(**custom("ab")),
+        COMPLETED,
+        tools=[PATCH],
+        compat={"supportsOpenAIGrammarTools": True},
+    )
+    assert [event.delta for event in made if event.type == "toolcall_delta"] == ['{"patch":"a', "b", '"}']
+    assert final(made).tool_calls[0].arguments == {"patch": "ab"}
+
+
+def test_halves_of_pairs_in_arguments(run: Run) -> None:
+    [call] = final(run(done(**function('{"a":"x\\ud83d"}')), COMPLETED)).tool_calls
+    assert call.arguments == {"a": "x"}
 
 
 # --- reasoning ---

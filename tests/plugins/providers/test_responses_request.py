@@ -276,6 +276,16 @@ def test_results(content: list[Any], output: str) -> None:
     assert items(said(call()), result(*content))[1]["output"] == output
 
 
+def test_images() -> None:
+    url = "data:image/png;base64,AAAA"
+    image = {"type": "input_image", "detail": "auto", "image_url": url}
+    said_and_shown = [TextContent(text="look"), IMAGE]
+    asked, _, answered = items(UserMessage(content=said_and_shown), said(call()), result(*said_and_shown))
+    assert asked["content"] == answered["output"] == [{"type": "input_text", "text": "look"}, image]
+    blind = items(UserMessage(content=[IMAGE]), input=["text"])
+    assert blind[0]["content"][0]["text"] == "(image omitted: model does not support images)"
+
+
 # --- what tools of the server left ---
 
 
@@ -371,6 +381,12 @@ def test_every_history_is_accepted(messages: list[Message], provider: str) -> No
             {"thinks": True, "compat": {"supportsMidConvoEffort": True}},
             {"reasoning": {"effort": "medium", "summary": "auto"}},
         ),
+        (
+            {"compat": {"supportsExplicitPromptCacheMode": True}, "cache_retention": "none"},
+            {"prompt_cache_options": {"mode": "explicit"}},
+        ),
+        ({"compat": {"supportsExplicitPromptCacheMode": True}}, {"prompt_cache_options": None}),
+        ({"compat": {"unknownSwitch": True}}, {"model": "m"}),
         ({"samplingParams": {"top_p": 0.5, "store": True}}, {"top_p": 0.5, "store": True}),
     ],
 )
@@ -444,6 +460,12 @@ def ask(serve: Any, reply: Any, messages: list[Message], *replies: Any, model: A
             return [event async for event in stream][-1].message, server.requests
 
     return asyncio.run(go())
+
+
+def test_a_refusal_names_the_provider(serve: Any, reply: Any, model: Any) -> None:
+    refusal = reply([b'{"error":{"message":"no"}}'], 400, {"content-type": "application/json"})
+    made, _ = ask(serve, reply, [USER], refusal, model=lambda **fields: model(**{**fields, "provider": "a{0}"}))
+    assert made.error_message == 'a{0} API error (400): {"message":"no"}'
 
 
 @pytest.mark.parametrize("words", REFUSALS)

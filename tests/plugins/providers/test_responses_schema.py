@@ -16,7 +16,7 @@ PROVIDER = OpenAIResponsesProvider
 
 
 def as_of_the_schema(body: dict[str, Any]) -> dict[str, Any]:
-    """A body without what models newer than the schema understand, and with what it asks for and the server does not."""
+    """A body without what newer models understand, and with what the schema asks for and the server does not."""
     body = json.loads(json.dumps(body))
     body["input"] = [item for item in body["input"] if item.get("type") != "configuration_update"]
     for item in body["input"]:
