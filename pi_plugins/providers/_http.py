@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -54,11 +55,13 @@ class HttpRequest:
 class HttpResponse:
     """The response to a request, to be read once.
 
+    :ivar reason: the words beside the status.
     :ivar headers: by lower-case name.
     """
 
     def __init__(self, response: httpx.Response, watch: Watch) -> None:
         self.status = response.status_code
+        self.reason = response.reason_phrase
         self.headers: dict[str, str] = {name.lower(): value for name, value in response.headers.items()}
         self._response = response
         self._watch = watch
@@ -118,6 +121,7 @@ class Exchange:
     says so.
 
     :param error_form: how the text of a refusal is put together; see :func:`~pi_plugins.providers._errors.http_error`.
+    :param error_text: puts that text together itself, from the response and its body.
     """
 
     def __init__(
@@ -129,6 +133,7 @@ class Exchange:
         connections: Connections,
         *,
         error_form: str = ERROR_FORM,
+        error_text: Callable[[HttpResponse, bytes], str] | None = None,
     ) -> None:
         self._request = request
         self._model = model
@@ -136,6 +141,7 @@ class Exchange:
         self._watch = watch
         self._connections = connections
         self._error_form = error_form
+        self._error_text = error_text
         self._tries_left = MAX_RETRIES if options.max_retries is None else options.max_retries
         self._tries = 0
 
@@ -166,6 +172,8 @@ class Exchange:
                 if response is not None:
                     await response.close()
             failure = http_error(response.status, response.headers, body, form=self._error_form)
+            if self._error_text is not None:
+                failure = ResponseError(self._error_text(response, body), failure.details)
             short = None if "{body}" in self._error_form else short_http_error(response.status, body)
             await self.before_retry(failure, short)
 

@@ -39,25 +39,35 @@ _KEY_VARIABLES: Final = {
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "credential")
 
 
-@dataclass(slots=True)
-class Prepared:
-    """A request before the callbacks of its options saw it, and the decoder of its response.
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A request before the callbacks of its options saw it.
 
     :param headers: the API's own headers.
     :param key_headers: those that carry the key; any of them, from wherever, does without one.
-    :param error_form: how the text of a refused request is put together; see
-        :func:`~pi_plugins.providers._errors.http_error`.
+    :param missing_key: the error text when none of them is there; :func:`missing_key_text` by default.
     :param finish: has the last say on the payload; it gets that and the headers, which it may change in place.
-    :param recover: gets the failure of a refused request and returns another one to make instead, or ``None``.
     """
 
     url: str
     headers: Mapping[str, str | None]
     key_headers: Sequence[str]
     payload: dict[str, Any]
+    missing_key: str = ""
+    finish: Callable[[Any, dict[str, str | None]], Any] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Prepared(Draft):
+    """A request and the decoder of its response.
+
+    :param error_form: how the text of a refused request is put together; see
+        :func:`~pi_plugins.providers._errors.http_error`.
+    :param recover: gets the failure of a refused request and returns another one to make instead, or ``None``.
+    """
+
     decoder: Decoder
     error_form: str = ERROR_FORM
-    finish: Callable[[Any, dict[str, str | None]], Any] | None = None
     recover: Callable[[ResponseError], Prepared | None] | None = None
 
 
@@ -92,7 +102,7 @@ async def stream_response(
         prepared = api.prepare(model, context, options, assembler)
         while True:
             decoder = prepared.decoder
-            request = await _final_request(prepared, model, options, secrets)
+            request = await final_request(prepared, model, options, secrets)
             exchange = Exchange(request, model, options, watch, connections, error_form=prepared.error_form)
             reader = EventReader(exchange, decoder, watch)
             try:
@@ -116,7 +126,7 @@ async def stream_response(
         if watch.aborted:
             final = assembler.error(ABORTED, aborted=True, **_summary(decoder))
         else:
-            text, details = _failure(error, reader.response if reader is not None else None)
+            text, details = failure_of(error, reader.response if reader is not None else None)
             final = assembler.error(redact(text, secrets), error_details=details, **_summary(decoder))
     finally:
         if reader is not None:
@@ -125,8 +135,8 @@ async def stream_response(
     yield final
 
 
-def _failure(error: Exception, response: HttpResponse | None) -> tuple[str, ErrorDetails]:
-    """The text and the data of a failure; one that is not a response's own speaks with the exception's words."""
+def failure_of(error: Exception, response: HttpResponse | None) -> tuple[str, ErrorDetails]:
+    """Return the text and the data of a failure; one that is not a response's own speaks with the exception's words."""
     if not isinstance(error, ResponseError):
         error = ResponseError(exception_text(error), ErrorDetails(retryable=False))
     details = error.details
@@ -139,26 +149,30 @@ def _summary(decoder: Decoder | None) -> dict[str, Any]:
     return {} if decoder is None else decoder.summary()
 
 
-async def _final_request(prepared: Prepared, model: Model, options: StreamOptions, secrets: list[str]) -> HttpRequest:
-    """The request after the callbacks of the options; ``secrets`` gets what must not appear in an error."""
-    merged = merge_headers(prepared.headers, model.headers, options.headers)
+async def final_request(draft: Draft, model: Model, options: StreamOptions, secrets: list[str]) -> HttpRequest:
+    """Return the request after the callbacks of the options.
+
+    :param secrets: gets what must not appear in an error.
+    :raises ResponseError: there is no key, or a header or the body cannot be sent.
+    """
+    merged = merge_headers(draft.headers, model.headers, options.headers)
     secrets += _secrets(merged)
     if options.transform_headers is not None:
         given = options.transform_headers({name: value for name, value in merged.items() if value is not None})
         changed = await given if inspect.isawaitable(given) else given
         merged = merged if changed is None else merge_headers(changed)
         secrets += _secrets(merged)
-    if not any((merged.get(name) or "").strip() for name in prepared.key_headers) and not is_loopback(model.base_url):
-        raise ResponseError(missing_key_text(model.provider), ErrorDetails(retryable=False))
-    payload: Any = prepared.payload
+    if not any((merged.get(name) or "").strip() for name in draft.key_headers) and not is_loopback(draft.url):
+        raise ResponseError(draft.missing_key or missing_key_text(model.provider), ErrorDetails(retryable=False))
+    payload: Any = draft.payload
     if options.on_payload is not None:
         changed_payload = options.on_payload(payload, model)
         if inspect.isawaitable(changed_payload):
             changed_payload = await changed_payload
         payload = payload if changed_payload is None else changed_payload
-    if prepared.finish is not None:
-        payload = prepared.finish(payload, merged)
-    return HttpRequest(prepared.url, check_headers(merged), encode_json(payload))
+    if draft.finish is not None:
+        payload = draft.finish(payload, merged)
+    return HttpRequest(draft.url, check_headers(merged), encode_json(payload))
 
 
 def missing_key_text(provider: str) -> str:
