@@ -36,14 +36,14 @@ def assert_plugin_contract(plugin: object) -> None:
 
 
 def heavy_imports(module: str) -> list[str]:
-    """Return what importing a module imports beside the standard library, ``pi_core``, pydantic and its own package.
+    """Return the packages that a module imports beside the standard library, what ``pi_core`` imports, and its own.
 
     :raises ImportError: it cannot be imported.
     """
     code = (
         "import sys, importlib, pi_core; [getattr(pi_core, name) for name in pi_core.__all__]; "
         "before = set(sys.modules); importlib.import_module(sys.argv[1]); "
-        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+        "new, old = ({name.partition('.')[0] for name in names} for names in (sys.modules, before)); print(*new - old)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(

@@ -14,7 +14,6 @@ from pi_core import Hooks, PluginLoadError, __version__, hookimpl
 from pi_core._loader import Offer, load_plugins
 from pi_core._requires import unmet
 
-
 HERE = f"installed is {__version__}"
 ABSENT = "which is not installed. Run: pip install"
 OLD = f"it needs pydantic<1, installed is {pydantic.VERSION}. Run: pip install 'pydantic<1'"
