@@ -30,7 +30,7 @@ def assert_trace(events: Iterable[AgentEvent], *, raised: bool = False) -> None:
     Each run has one start and one end; turns and messages are opened and closed in pairs; deltas add up to their block;
     every call of a response gets one result, taken up and given back in source order; the end lists what was produced.
 
-    :param events: those of an agent, in the order a subscriber got them; :attr:`EventLog.events` for one.
+    :param events: those of an agent, in the order a subscriber got them; ``EventLog.events`` for one.
     :param raised: the call that ran the agent raised, so that a run may break off anywhere.
     :raises AssertionError: some do not hold; names each with the number of its event.
     """
