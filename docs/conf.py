@@ -25,7 +25,8 @@ autodoc_default_options = {"members": True, "show-inheritance": False}
 intersphinx_mapping = {}
 nitpicky = True
 nitpick_ignore_regex = [
-    ("py:.*", r"(asyncio|pydantic|pluggy|click|collections|copy|enum|httpx|pi_core\._|time|typing|Exception|CancelledError).*"),
+    ("py:.*", r"(asyncio|pydantic|pluggy|click|collections|copy|enum|httpx|time|typing|Exception|CancelledError).*"),
+    ("py:class", r"pi_core\._.*"),
     ("py:obj", r"pi_core\..*\.[RT]"),
     ("py:exc", r"(TypeError|ValueError|KeyError|RuntimeError|AssertionError|BaseException|Exception)"),
 ]

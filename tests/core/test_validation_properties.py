@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from pi_core._arguments.check import SchemaCheck
 from pi_core._arguments.coercion import coerce
+from pi_core._arguments.fit import compile_fit
 from pi_core._arguments.json_values import number_from_text, number_text, same
 from pi_core._arguments.schema import prepare
-from pi_core._arguments.check import SchemaCheck
-from pi_core._arguments.fit import compile_fit
 from pi_core._arguments.validation import ArgumentsValidator, InvalidArguments, format_errors
 
 TYPES = ["null", "boolean", "integer", "number", "string", "array", "object"]
