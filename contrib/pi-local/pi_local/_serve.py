@@ -30,13 +30,13 @@ _PROMPT_CACHE_MIB = 512
 def main() -> int:
     """Serve the model of the spec on standard input; returns the exit code."""
     spec = ServerSpec(**json.load(sys.stdin))
-    files = ServerFiles(Path(spec.run_dir), spec.name)
+    files = ServerFiles.of(spec)
     alive = files.alive_lock()
     try:
         alive.acquire(timeout=_ALIVE_SECONDS, poll_interval=0.01)
     except Timeout:
         return LOST_RACE
-    state = ServerState(os.getpid(), 0, secrets.token_urlsafe(32), time.time(), spec.fingerprint())
+    state = ServerState(os.getpid(), 0, secrets.token_urlsafe(32), time.time())
     files.write(state)
     try:
         server = _load(spec, state.token)

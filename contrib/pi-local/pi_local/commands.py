@@ -99,7 +99,7 @@ def rm(name: str) -> None:
     """Forget a model and delete what the cache holds of it. A file that was added without --copy stays."""
     store = open_store()
     if store.get(name) is not None:
-        asyncio.run(stop_server(ServerFiles(store.run_dir, name)))
+        asyncio.run(_stop(store, name))
     model = store.remove(name)
     if model is None:
         click.echo(f"Removed the unfinished fetch of {name}")
@@ -111,11 +111,15 @@ def rm(name: str) -> None:
 def status() -> None:
     """Servers that run now."""
     store = open_store()
-    found = [(model, running(ServerFiles(store.run_dir, model.name))) for model in store.models()]
-    alive = [(model, state) for model, state in found if state is not None]
-    for model, state in alive:
+    alive = [
+        (model.name, state)
+        for model in store.models()
+        for files in ServerFiles.of_model(store.run_dir, model.name)
+        if (state := running(files)) is not None
+    ]
+    for name, state in alive:
         where = state.base_url if state.port else "loading"
-        click.echo(f"local/{model.name}  {where}  process {state.pid}  for {time.time() - state.started:.0f} s")
+        click.echo(f"local/{name}  {where}  process {state.pid}  for {time.time() - state.started:.0f} s")
     if not alive:
         click.echo("No server runs; one starts when a local model is asked")
 
@@ -130,8 +134,13 @@ def stop(name: str | None) -> None:
         if name not in names:
             raise ConfigError(f"There is no model '{name}'. 'pi local list' shows them")
         names = [name]
-    ended = [one for one in names if asyncio.run(stop_server(ServerFiles(store.run_dir, one)))]
+    ended = [one for one in names if asyncio.run(_stop(store, one))]
     click.echo(f"Ended {', '.join(f'local/{one}' for one in ended)}" if ended else "No server runs")
+
+
+async def _stop(store: Store, name: str) -> bool:
+    """End all servers of a model; whether there was one."""
+    return any([await stop_server(files) for files in ServerFiles.of_model(store.run_dir, name)])
 
 
 def _announce(known: KnownModel, store: Store) -> None:

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Final
 
 from filelock import Timeout
@@ -52,15 +51,18 @@ def spec_of(model: StoredModel, store: Store) -> ServerSpec:
     """
     check_file(model)
     template = store.template_path(model)
-    return ServerSpec(
-        name=model.name,
-        model_path=str(model.path),
-        template_path=None if template is None else str(template),
-        context=CONTEXT_WINDOW,
-        max_tokens=MAX_TOKENS,
-        idle_seconds=_idle_seconds(),
-        run_dir=str(store.run_dir),
-    )
+    try:
+        return ServerSpec.make(
+            name=model.name,
+            model_path=str(model.path),
+            template_path=None if template is None else str(template),
+            context=CONTEXT_WINDOW,
+            max_tokens=MAX_TOKENS,
+            idle_seconds=_idle_seconds(),
+            run_dir=store.run_dir,
+        )
+    except OSError as error:
+        raise ConfigError(f"local/{model.name} cannot be served: {error}") from error
 
 
 def check_file(model: StoredModel) -> None:
@@ -84,7 +86,7 @@ async def ensure(
     :raises StartAbortedError: the signal was aborted.
     :raises ConfigError: the server did not start; ends with the last lines of its log.
     """
-    files = ServerFiles(Path(spec.run_dir), spec.name)
+    files = ServerFiles.of(spec)
     try:
         files.make_directory()
         async with _holding(files, signal):
@@ -96,19 +98,13 @@ async def ensure(
 async def _ensure(
     spec: ServerSpec, files: ServerFiles, signal: AbortSignal | None, command: Sequence[str]
 ) -> ServerState:
-    wanted = spec.fingerprint()
     child: subprocess.Popen[bytes] | None = None
-    told: int | None = None
     deadline = time.monotonic() + _START_SECONDS
     try:
         while time.monotonic() < deadline:
-            state = files.read()
             if files.alive():
-                if state is not None and state.fingerprint != wanted:
-                    if told != state.pid:
-                        told = state.pid
-                        _send(state.pid, signals.SIGTERM)
-                elif state is not None and state.port:
+                state = files.read()
+                if state is not None and state.port:
                     files.touch()
                     child = None
                     return state
@@ -125,13 +121,11 @@ async def _ensure(
 
 
 async def stop(files: ServerFiles) -> bool:
-    """End the server of a model, also one that is busy or still loading.
+    """End a server, also one that is busy or still loading.
 
     :returns: whether there was one.
     :raises ConfigError: it does not end.
     """
-    if not files.directory.is_dir():
-        return False
     async with _holding(files, None):
         if not files.alive():
             files.remove_state()
@@ -146,16 +140,14 @@ async def stop(files: ServerFiles) -> bool:
                 told = (state.pid, number)
                 _send(*told)
             if waited > 2 * _STOP_SECONDS:
-                raise ConfigError(f"The server of local/{files.name} does not end")
+                raise ConfigError(f"The server of local/{files.directory.name} does not end")
             await _pause(None)
         files.remove_state()
         return True
 
 
 def running(files: ServerFiles) -> ServerState | None:
-    """The server of a model if one lives; its port is 0 while it loads."""
-    if not files.directory.is_dir():
-        return None
+    """The state of a server if it lives; its port is 0 while it loads."""
     lock = files.start_lock()
     try:
         lock.acquire(timeout=0)

@@ -1,17 +1,19 @@
 """The files by which ``pi`` processes find, share and end the server of a model.
 
-``NAME.alive`` is locked by the server as long as it lives, so a dead server is known without trusting a process id.
-``NAME.start`` is locked by whoever starts, ends or looks for one. ``NAME.json`` says where it listens, with the key.
+Each model has a directory, and in it each way of serving the model has files that begin with its key: ``KEY.alive`` is
+locked by the server as long as it lives, so a dead server is known without trusting a process id. ``KEY.start`` is
+locked by whoever starts, ends or looks for one. ``KEY.json`` says where it listens, with the token it asks for.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -30,7 +32,7 @@ class ServerSpec:
     :param context: tokens of the context window.
     :param max_tokens: most tokens of an answer for which the request names no limit.
     :param idle_seconds: how long it stays without being asked for anything.
-    :param run_dir: where its files are.
+    :param directory: where its files are.
     """
 
     name: str
@@ -39,12 +41,30 @@ class ServerSpec:
     context: int
     max_tokens: int
     idle_seconds: float
-    run_dir: str
+    directory: str
+    key: str
 
-    def fingerprint(self) -> str:
-        """Changes when a running server would answer otherwise than a new one."""
-        stamps = [_stamp(path) for path in (self.model_path, self.template_path) if path is not None]
-        return json.dumps([self.model_path, self.template_path, self.context, self.max_tokens, *stamps])
+    @classmethod
+    def make(
+        cls,
+        *,
+        name: str,
+        model_path: str,
+        template_path: str | None,
+        context: int,
+        max_tokens: int,
+        idle_seconds: float,
+        run_dir: Path,
+    ) -> Self:
+        """Make one with its key: servers with the same key answer alike, whichever installation started them.
+
+        :raises OSError: one of the files cannot be read.
+        """
+        stamp = os.stat(model_path)
+        template = None if template_path is None else Path(template_path).read_text(encoding="utf-8")
+        served = json.dumps([model_path, stamp.st_size, stamp.st_mtime_ns, template, context, max_tokens])
+        key = hashlib.sha256(served.encode()).hexdigest()[:16]
+        return cls(name, model_path, template_path, context, max_tokens, idle_seconds, str(run_dir / name), key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +72,14 @@ class ServerState:
     """A server that runs.
 
     :param port: where it listens on loopback; 0 while it loads.
-    :param token: the key it asks for.
+    :param token: what it asks for as an API key.
     :param started: seconds since the epoch.
-    :param fingerprint: of what it was started with.
     """
 
     pid: int
     port: int
     token: str
     started: float
-    fingerprint: str
 
     @property
     def base_url(self) -> str:
@@ -70,13 +88,24 @@ class ServerState:
 
 
 class ServerFiles:
-    """The files of one model's server."""
+    """The files of one server."""
 
-    def __init__(self, run_dir: Path, name: str) -> None:
-        self.directory = run_dir
-        self.name = name
-        self.log = run_dir / f"{name}.log"
-        self._state = run_dir / f"{name}.json"
+    def __init__(self, directory: Path, key: str) -> None:
+        self.directory = directory
+        self.log = directory / f"{key}.log"
+        self._state = directory / f"{key}.json"
+        self._start = directory / f"{key}.start"
+        self._alive = directory / f"{key}.alive"
+
+    @classmethod
+    def of(cls, spec: ServerSpec) -> Self:
+        """The files of the server that a spec starts."""
+        return cls(Path(spec.directory), spec.key)
+
+    @classmethod
+    def of_model(cls, run_dir: Path, name: str) -> list[Self]:
+        """The files of all servers that a model ever had here."""
+        return [cls(path.parent, path.stem) for path in sorted((run_dir / name).glob("*.start"))]
 
     def make_directory(self) -> None:
         """Make the directory, for this user alone."""
@@ -84,11 +113,11 @@ class ServerFiles:
 
     def start_lock(self) -> FileLock:
         """A new lock object for whoever starts, ends or looks for the server."""
-        return FileLock(self.directory / f"{self.name}.start", mode=_PRIVATE)
+        return FileLock(self._start, mode=_PRIVATE)
 
     def alive_lock(self) -> FileLock:
         """A new lock object for the server itself."""
-        return FileLock(self.directory / f"{self.name}.alive", mode=_PRIVATE)
+        return FileLock(self._alive, mode=_PRIVATE)
 
     def alive(self) -> bool:
         """Whether a server process lives. Ask with the start lock held: asking takes the other lock for a moment."""
@@ -134,8 +163,3 @@ class ServerFiles:
         except OSError:
             return ""
         return "\n".join(text.strip().splitlines()[-lines:])
-
-
-def _stamp(path: str) -> list[int]:
-    found = os.stat(path)
-    return [found.st_size, found.st_mtime_ns]

@@ -63,7 +63,7 @@ class Store:
 
     @property
     def run_dir(self) -> Path:
-        """Where the servers of this machine keep their files; the cache may be shared between machines."""
+        """Where the servers of this machine keep their files, the cache may be shared between machines."""
         return self.root / "run" / (platform.node() or "localhost")
 
     def pull_dir(self, name: str) -> Path:
@@ -123,6 +123,8 @@ class Store:
     def remove(self, name: str) -> StoredModel | None:
         """Forget a model, and delete what the cache holds of it: its file, its template, an unfinished fetch.
 
+        Its servers have to be ended before.
+
         :returns: the model; ``None`` when only an unfinished fetch was there.
         :raises ConfigError: nothing has that name.
         """
@@ -137,6 +139,7 @@ class Store:
             models.remove(found)
             if found.default and models:
                 models[0] = dataclasses.replace(models[0], default=True)
+        shutil.rmtree(self.run_dir / name, ignore_errors=True)
         if found.owned:
             found.path.unlink(missing_ok=True)
         if found.template is not None and "/" in found.template:

@@ -47,14 +47,23 @@ def make_spec(tmp_path: Path) -> Iterator[MakeSpec]:
         text = json.dumps({"starts": str(tmp_path / "starts.txt"), **behaviour})
         if not model.exists() or model.read_text(encoding="utf-8") != text:
             model.write_text(text, encoding="utf-8")
-        return ServerSpec(name, str(model), None, context, 16, idle_seconds, str(run_dir))
+        return ServerSpec.make(
+            name=name,
+            model_path=str(model),
+            template_path=None,
+            context=context,
+            max_tokens=16,
+            idle_seconds=idle_seconds,
+            run_dir=run_dir,
+        )
 
     yield make
-    for name in {path.stem for path in run_dir.glob("*.json")}:
-        state = running(ServerFiles(run_dir, name))
-        if state is not None:
-            with suppress(ProcessLookupError):
-                os.kill(state.pid, signal.SIGKILL)
+    for directory in run_dir.glob("*"):
+        for files in ServerFiles.of_model(run_dir, directory.name):
+            state = running(files)
+            if state is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(state.pid, signal.SIGKILL)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
 def main() -> int:
     spec = ServerSpec(**json.load(sys.stdin))
     behaviour = json.loads(Path(spec.model_path).read_text(encoding="utf-8").removeprefix("GGUF"))
-    files = ServerFiles(Path(spec.run_dir), spec.name)
+    files = ServerFiles.of(spec)
     alive = files.alive_lock()
     try:
         alive.acquire(timeout=10, poll_interval=0.01)
@@ -66,7 +66,7 @@ def main() -> int:
         return LOST_RACE
     with open(behaviour["starts"], "a", encoding="utf-8") as stream:
         stream.write(f"{os.getpid()}\n")
-    state = ServerState(os.getpid(), 0, secrets.token_urlsafe(8), time.time(), spec.fingerprint())
+    state = ServerState(os.getpid(), 0, secrets.token_urlsafe(8), time.time())
     files.write(state)
     if "die" in behaviour:
         print(behaviour["die"])

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from filelock import Timeout
 from pi_local._idle import IdleWatch
 from pi_local.state import ServerFiles, ServerState
 
@@ -14,7 +15,7 @@ from pi_local.state import ServerFiles, ServerState
 class Slots(BaseHTTPRequestHandler):
     """Answers what the test wants, and counts."""
 
-    body = "[]"
+    body: str | Callable[[], str] = "[]"
     wants: list[str]
     looked: threading.Semaphore
 
@@ -22,7 +23,7 @@ class Slots(BaseHTTPRequestHandler):
         Slots.wants.append(f"{self.path} {self.headers['Authorization']}")
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(Slots.body.encode())
+        self.wfile.write((Slots.body if isinstance(Slots.body, str) else Slots.body()).encode())
         Slots.looked.release()
 
     def log_message(self, *_: object) -> None:
@@ -38,7 +39,7 @@ class Watched:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.files = ServerFiles(directory, "m")
         self.files.make_directory()
-        state = ServerState(1, self.server.server_port, "key", 0.0, "")
+        state = ServerState(1, self.server.server_port, "key", 0.0)
         self.files.write(state)
         self.stopped = threading.Event()
         watch = IdleWatch(self.files, state, 0.05)
@@ -109,6 +110,27 @@ def test_nothing_is_withdrawn_under_the_start_lock(watched: Watched) -> None:
         assert watched.files.read() is not None
     watched.thread.join()
     assert watched.files.read() is None
+
+
+def test_a_request_that_comes_while_it_is_being_withdrawn_keeps_it(watched: Watched) -> None:
+    task, caught = 0, threading.Semaphore(0)
+
+    def busy_at_the_last_moment() -> str:
+        nonlocal task
+        lock = watched.files.start_lock()
+        try:
+            lock.acquire(timeout=0)
+            lock.release()
+        except Timeout:
+            task += 1
+            caught.release()
+        return slots(task=task)
+
+    Slots.body = busy_at_the_last_moment
+    watched.thread.start()
+    for _ in range(3):
+        assert caught.acquire(timeout=20)
+    assert watched.files.read() is not None
 
 
 def test_it_returns_when_told_and_leaves_the_state(watched: Watched) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from local_helpers import FAKE_SERVER
 from pi_local.plugin import LocalPlugin
-from pi_local.server import running, stop
+from pi_local.server import running, spec_of, stop
 from pi_local.state import ServerFiles
 from pi_local.store import Store
 
@@ -115,7 +115,8 @@ def served(store: Store, tmp_path: Path) -> Any:
         return model
 
     yield add
-    asyncio.run(stop(ServerFiles(store.run_dir, "fake")))
+    for files in ServerFiles.of_model(store.run_dir, "fake"):
+        asyncio.run(stop(files))
 
 
 Served = Callable[..., Model]
@@ -155,7 +156,9 @@ def test_a_model_that_was_removed_ends_the_response(store: Store, served: Served
 def test_aborting_while_the_server_loads(store: Store, served: Served, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     agent = local_agent(served(gate=str(tmp_path / "gate")))
-    files = ServerFiles(store.run_dir, "fake")
+    fake = store.get("fake")
+    assert fake is not None
+    files = ServerFiles.of(spec_of(fake, store))
 
     async def run() -> Any:
         task = asyncio.ensure_future(agent.prompt("hi"))

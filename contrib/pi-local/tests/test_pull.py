@@ -133,7 +133,7 @@ def test_what_was_damaged_in_between_is_fetched_again(store: Store, tmp_path: Pa
     elif damage == "changed":
         joined.write_bytes(b"X" + data[1:])
     elif damage == "longer":
-        joined.write_bytes(data + b"half of a part")
+        joined.write_bytes(data + b"more than the rest" * 9)
     else:
         (store.pull_dir("tiny") / "journal.json").write_text("[", encoding="utf-8")
 

@@ -30,10 +30,6 @@ print(asyncio.run(ensure(spec, command=sys.argv[2:])).token)
 """
 
 
-def files_of(spec: ServerSpec) -> ServerFiles:
-    return ServerFiles(Path(spec.run_dir), spec.name)
-
-
 def start(spec: ServerSpec) -> ServerState:
     return asyncio.run(ensure(spec, command=FAKE_SERVER))
 
@@ -61,20 +57,20 @@ async def until(condition: Callable[[], object]) -> None:
 def test_it_is_started_once_and_used_again(make_spec: Make, starts: Starts) -> None:
     spec = make_spec()
     first = start(spec)
-    before = files_of(spec).touched()
+    before = ServerFiles.of(spec).touched()
     second = start(spec)
     assert second == first
     assert first.port
     assert first.base_url == f"http://127.0.0.1:{first.port}/v1"
-    assert files_of(spec).touched() > before
-    assert running(files_of(spec)) == first
+    assert ServerFiles.of(spec).touched() > before
+    assert running(ServerFiles.of(spec)) == first
     assert starts() == 1
 
 
 def test_only_this_user_can_read_the_key(make_spec: Make) -> None:
     spec = make_spec()
     start(spec)
-    directory = Path(spec.run_dir)
+    directory = Path(spec.directory)
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
 
@@ -99,8 +95,8 @@ def test_a_dead_server_is_replaced(make_spec: Make, starts: Starts) -> None:
     first = start(spec)
     os.kill(first.pid, signal.SIGKILL)
     wait_until_dead(first.pid)
-    assert files_of(spec).read() == first
-    assert running(files_of(spec)) is None
+    assert ServerFiles.of(spec).read() == first
+    assert running(ServerFiles.of(spec)) is None
     assert start(spec).token != first.token
     assert starts() == 2
 
@@ -108,11 +104,11 @@ def test_a_dead_server_is_replaced(make_spec: Make, starts: Starts) -> None:
 def test_a_process_that_got_the_pid_of_a_dead_server_is_left_alone(make_spec: Make) -> None:
     spec = make_spec()
     innocent = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    files = files_of(spec)
+    files = ServerFiles.of(spec)
     files.make_directory()
-    files.write(ServerState(innocent.pid, 1, "old", 0.0, "another"))
+    files.write(ServerState(innocent.pid, 1, "old", 0.0))
     assert asyncio.run(stop(files)) is False
-    files.write(ServerState(innocent.pid, 1, "old", 0.0, spec.fingerprint()))
+    files.write(ServerState(innocent.pid, 1, "old", 0.0))
     assert start(spec).token != "old"
     assert innocent.poll() is None
     innocent.communicate(b"\n")
@@ -122,8 +118,8 @@ def test_a_process_that_got_the_pid_of_a_dead_server_is_left_alone(make_spec: Ma
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"pid": 1}'])
 def test_a_state_that_means_nothing_is_replaced(make_spec: Make, text: str) -> None:
     spec = make_spec()
-    files_of(spec).make_directory()
-    (Path(spec.run_dir) / "fake.json").write_text(text, encoding="utf-8")
+    ServerFiles.of(spec).make_directory()
+    (Path(spec.directory) / f"{spec.key}.json").write_text(text, encoding="utf-8")
     assert start(spec).port
 
 
@@ -131,11 +127,41 @@ def test_another_file_or_setting_gets_another_server(make_spec: Make, starts: St
     first = start(make_spec())
     second = start(make_spec(context=256))
     third = start(make_spec(context=256, other="weights"))
-    assert len({first.token, second.token, third.token}) == 3
-    for old in (first, second):
-        wait_until_dead(old.pid)
-    assert running(files_of(make_spec(context=256, other="weights"))) == third
+    assert len({first.pid, second.pid, third.pid}) == 3
     assert starts() == 3
+    spec = make_spec(context=256, other="weights")
+    assert running(ServerFiles.of(spec)) == third
+    found = {running(files) for files in ServerFiles.of_model(Path(spec.directory).parent, "fake")}
+    assert found == {first, second, third}
+
+
+def test_installations_with_the_same_template_share_it(store: Store, gguf: Path, tmp_path: Path) -> None:
+    def key(template: str, text: str) -> str:
+        path = tmp_path / template
+        path.write_text(text, encoding="utf-8")
+        return ServerSpec.make(
+            name="one",
+            model_path=str(gguf),
+            template_path=str(path),
+            context=1,
+            max_tokens=1,
+            idle_seconds=1,
+            run_dir=tmp_path,
+        ).key
+
+    assert key("here.jinja", "{{ messages }}") == key("there.jinja", "{{ messages }}")
+    assert key("here.jinja", "{{ tools }}") != key("there.jinja", "{{ messages }}")
+
+
+def test_a_template_that_is_gone(store: Store, gguf: Path, tmp_path: Path) -> None:
+    template = tmp_path / "mine.jinja"
+    template.write_text("{{ messages }}", encoding="utf-8")
+    model = store.add(gguf, name="one", template=template)
+    path = store.template_path(model)
+    assert path is not None
+    path.unlink()
+    with pytest.raises(ConfigError, match=r"local/one cannot be served: .*one\.jinja"):
+        spec_of(model, store)
 
 
 def test_a_start_that_fails_says_why(make_spec: Make) -> None:
@@ -144,7 +170,7 @@ def test_a_start_that_fails_says_why(make_spec: Make) -> None:
         ConfigError, match=r"(?s)local/fake .* ended with code 3, after saying:.*no memory.*really none"
     ):
         start(spec)
-    assert running(files_of(spec)) is None
+    assert running(ServerFiles.of(spec)) is None
 
 
 def test_llama_cpp_s_words_are_passed_on(store: Store, gguf: Path) -> None:
@@ -173,18 +199,18 @@ def test_aborting_ends_the_server_that_is_loading(make_spec: Make, tmp_path: Pat
     async def abort_while_loading() -> int:
         controller = AbortController()
         task = asyncio.ensure_future(ensure(spec, signal=controller.signal, command=FAKE_SERVER))
-        await until(lambda: files_of(spec).read())
-        state = files_of(spec).read()
+        await until(lambda: ServerFiles.of(spec).read())
+        state = ServerFiles.of(spec).read()
         assert state is not None
         assert state.port == 0
-        assert running(files_of(spec)) == state
+        assert running(ServerFiles.of(spec)) == state
         controller.abort()
         with pytest.raises(StartAbortedError):
             await task
         return state.pid
 
     wait_until_dead(asyncio.run(abort_while_loading()))
-    assert running(files_of(spec)) is None
+    assert running(ServerFiles.of(spec)) is None
 
 
 def test_aborting_while_another_one_starts_it(make_spec: Make, tmp_path: Path, starts: Starts) -> None:
@@ -195,7 +221,7 @@ def test_aborting_while_another_one_starts_it(make_spec: Make, tmp_path: Path, s
     async def second_gives_up() -> ServerState:
         controller = AbortController()
         first = asyncio.ensure_future(ensure(spec, command=FAKE_SERVER))
-        await until(lambda: files_of(spec).read())
+        await until(lambda: ServerFiles.of(spec).read())
         second = asyncio.ensure_future(ensure(spec, signal=controller.signal, command=FAKE_SERVER))
         controller.abort()
         with pytest.raises(StartAbortedError):
@@ -212,7 +238,7 @@ def test_a_server_whose_starter_was_killed_is_taken_over(make_spec: Make, tmp_pa
     os.mkfifo(gate)
     spec = make_spec(gate=str(gate))
     starter = ensure_elsewhere(spec)
-    asyncio.run(until(lambda: files_of(spec).read()))
+    asyncio.run(until(lambda: ServerFiles.of(spec).read()))
     starter.kill()
     starter.communicate()
 
@@ -227,12 +253,12 @@ def test_a_server_whose_starter_was_killed_is_taken_over(make_spec: Make, tmp_pa
 
 def test_stopping(make_spec: Make) -> None:
     spec = make_spec()
-    assert asyncio.run(stop(files_of(spec))) is False
+    assert asyncio.run(stop(ServerFiles.of(spec))) is False
     state = start(spec)
-    assert asyncio.run(stop(files_of(spec))) is True
+    assert asyncio.run(stop(ServerFiles.of(spec))) is True
     wait_until_dead(state.pid)
-    assert files_of(spec).read() is None
-    assert asyncio.run(stop(files_of(spec))) is False
+    assert ServerFiles.of(spec).read() is None
+    assert asyncio.run(stop(ServerFiles.of(spec))) is False
 
 
 def test_stopping_one_that_loads(make_spec: Make, tmp_path: Path) -> None:
@@ -240,18 +266,18 @@ def test_stopping_one_that_loads(make_spec: Make, tmp_path: Path) -> None:
     os.mkfifo(gate)
     spec = make_spec(gate=str(gate))
     starter = ensure_elsewhere(spec)
-    asyncio.run(until(lambda: files_of(spec).read()))
+    asyncio.run(until(lambda: ServerFiles.of(spec).read()))
     starter.kill()
     starter.communicate()
-    assert asyncio.run(stop(files_of(spec))) is True
-    assert running(files_of(spec)) is None
+    assert asyncio.run(stop(ServerFiles.of(spec))) is True
+    assert running(ServerFiles.of(spec)) is None
 
 
 def test_it_ends_by_itself_when_nobody_uses_it(make_spec: Make) -> None:
     spec = make_spec(idle_seconds=0.2)
     state = start(spec)
     wait_until_dead(state.pid)
-    assert files_of(spec).read() is None
+    assert ServerFiles.of(spec).read() is None
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", 600.0), ("30", 30.0), ("0.5", 0.5)])
