@@ -59,7 +59,8 @@ class HookCaller:
         self._without = frozenset(without)
         for name in self._without:
             if manager is None or not manager.has_plugin(name):
-                here = ", ".join(name for name, _ in manager.list_name_plugin()) if manager is not None else "none"
+                named = [] if manager is None else [name for name, _ in reversed(manager.list_name_plugin())]
+                here = ", ".join(named) or "none"
                 raise ValueError(f"there is no plugin '{name}' to leave out (plugins here: {here})")
         self._callables = {name: self._from_callable(name, function) for name, function in (callables or {}).items()}
         self._plans: dict[str, Plan | None] = {}
