@@ -41,6 +41,7 @@ class Compat:
     vercel_gateway_routing: dict[str, Any] | None = None
     vllm_priority: int | None = None
     zai_tool_stream: bool = False
+    thinking_in_text: bool = False
 
 
 _ALIASES: Final = {"supportsOpenAIGrammarTools": "supports_openai_grammar_tools"}
@@ -81,6 +82,7 @@ _KNOWN: Final[tuple[tuple[frozenset[str], tuple[str, ...], dict[str, Any]], ...]
     (frozenset({"cerebras"}), ("cerebras.ai",), {"supports_store": False}),
     (frozenset({"opencode"}), ("opencode.ai",), {"supports_store": False}),
     (frozenset({"chutes"}), ("chutes.ai",), _PLAIN),
+    (frozenset({"ollama", "lmstudio", "llamacpp", "vllm", "local", "custom"}), (), {"thinking_in_text": True}),
 )
 
 

@@ -12,6 +12,7 @@ from ._completions_compat import Compat
 from ._errors import ResponseError, compact, stream_error
 from ._json import EventJson, StringTemplate
 from ._text import SurrogateJoiner, clean
+from ._think_tags import ThinkTags
 from ._usage import count, make_usage
 
 THINKING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text")
@@ -49,6 +50,7 @@ class CompletionsDecoder:
         self._text: int | None = None
         self._thinking: int | None = None
         self._calls = ToolCalls(assembler, self._valid, grammar_tools or {})
+        self._tags = ThinkTags() if compat.thinking_in_text else None
         self._details: list[dict[str, Any]] = []
         self._finish: str | None = None
         self._usage: dict[str, Any] | None = None
@@ -78,6 +80,8 @@ class CompletionsDecoder:
     def finish(self) -> Iterator[StreamEvent]:
         """Close the blocks in content order."""
         assembler = self._assembler
+        if self._tags is not None and not self._tags.done:
+            yield from self._say(*self._tags.finish())
         for index in range(assembler.next_index):
             if index == self._text:
                 if rest := self._rest(index):
@@ -158,27 +162,35 @@ class CompletionsDecoder:
         if isinstance(details, list) and details:
             plain = False
             merge_details(self._details, details)
-        if (thinking or self._details) and (self._thinking is None):
-            self._thinking = self._assembler.next_index
-            yield self._assembler.thinking_start(self._thinking, signature=field)
-        if thinking:
-            assert self._thinking is not None
-            yield self._assembler.thinking_delta(self._thinking, self._valid(self._thinking, thinking))
         if not text and isinstance(delta.get("refusal"), str):
             text, plain = delta["refusal"], False
-        if isinstance(text, str) and text:
-            if self._text is None:
-                self._text = self._assembler.next_index
-                yield self._assembler.text_start(self._text)
-            yield self._assembler.text_delta(self._text, self._valid(self._text, text))
-        else:
-            plain = False
+        if not isinstance(text, str):
+            text = ""
+        if self._tags is not None and not self._tags.done:
+            inline, text = self._tags.feed(text)
+            thinking, plain = thinking + inline, False
+        yield from self._say(thinking, text, field)
+        plain = plain and bool(text)
         calls = delta.get("tool_calls")
         if isinstance(calls, list) and calls:
             plain = False
             for fragment in calls:
                 yield from self._calls.take(fragment)
         return plain
+
+    def _say(self, thinking: str, text: str, field: str | None = None) -> Iterator[StreamEvent]:
+        """Add to the thinking, then to the text; ``field`` is where the thinking stood."""
+        if (thinking or self._details) and self._thinking is None:
+            self._thinking = self._assembler.next_index
+            yield self._assembler.thinking_start(self._thinking, signature=field)
+        if thinking:
+            assert self._thinking is not None
+            yield self._assembler.thinking_delta(self._thinking, self._valid(self._thinking, thinking))
+        if text:
+            if self._text is None:
+                self._text = self._assembler.next_index
+                yield self._assembler.text_start(self._text)
+            yield self._assembler.text_delta(self._text, self._valid(self._text, text))
 
     def _note(self, chunk: dict[str, Any]) -> None:
         identity = chunk.get("id")
