@@ -149,7 +149,8 @@ class MessageAssembler:
     def text_end(self, index: int, content: str | None = None, signature: str | None = None) -> TextEndEvent:
         """Close a text block; ``content`` replaces what the deltas gave, ``None`` as signature keeps it."""
         block = self._end_text(index, content, signature)
-        return TextEndEvent(index, block.fields["final"], signature, (self, self._version), block.length)
+        fields = block.fields
+        return TextEndEvent(index, fields["final"], fields.get("signature"), (self, self._version), block.length)
 
     def thinking_start(
         self, index: int, thinking: str = "", signature: str | None = None, redacted: bool | None = None
@@ -170,7 +171,8 @@ class MessageAssembler:
     def thinking_end(self, index: int, content: str | None = None, signature: str | None = None) -> ThinkingEndEvent:
         """Close a thinking block; ``content`` replaces what the deltas gave, ``None`` as signature keeps it."""
         block = self._end_text(index, content, signature)
-        return ThinkingEndEvent(index, block.fields["final"], signature, (self, self._version), block.length)
+        fields = block.fields
+        return ThinkingEndEvent(index, fields["final"], fields.get("signature"), (self, self._version), block.length)
 
     def sign(self, index: int, signature: str) -> None:
         """Set the signature of an open text or thinking block, seen by later events."""

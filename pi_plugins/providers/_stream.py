@@ -156,12 +156,12 @@ async def final_request(draft: Draft, model: Model, options: StreamOptions, secr
     :raises ResponseError: there is no key, or a header or the body cannot be sent.
     """
     merged = merge_headers(draft.headers, model.headers, options.headers)
-    secrets += _secrets(merged)
+    secrets += secrets_of(merged)
     if options.transform_headers is not None:
         given = options.transform_headers({name: value for name, value in merged.items() if value is not None})
         changed = await given if inspect.isawaitable(given) else given
         merged = merged if changed is None else merge_headers(changed)
-        secrets += _secrets(merged)
+        secrets += secrets_of(merged)
     if not any((merged.get(name) or "").strip() for name in draft.key_headers) and not is_loopback(draft.url):
         raise ResponseError(draft.missing_key or missing_key_text(model.provider), ErrorDetails(retryable=False))
     payload: Any = draft.payload
@@ -184,6 +184,7 @@ def missing_key_text(provider: str) -> str:
     )
 
 
-def _secrets(headers: Mapping[str, str | None]) -> list[str]:
+def secrets_of(headers: Mapping[str, str | None]) -> list[str]:
+    """Return the values of headers that carry a secret, with and without their scheme."""
     values = [value for name, value in headers.items() if value and any(word in name.lower() for word in _SECRET_WORDS)]
     return values + [value.partition(" ")[2] for value in values]

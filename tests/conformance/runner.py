@@ -7,6 +7,7 @@ from typing import Any
 
 from .agent_kind import play_agent
 from .loop_kind import play_loop
+from .proxy_kind import play_proxy
 from .scripted_tools import build_tools
 from .specs import Json
 from .table_kinds import play_event_stream, play_run_tool_call, play_streaming_json, play_validate
@@ -19,6 +20,7 @@ KINDS = {
     "validate": play_validate,
     "streamingJson": play_streaming_json,
     "eventStream": play_event_stream,
+    "proxy": play_proxy,
 }
 _TRACED = ("agent", "loop", "runToolCall")
 

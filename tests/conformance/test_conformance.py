@@ -12,9 +12,6 @@ from . import check
 from .runner import KINDS, kind_of, play
 from .world import Variant
 
-NOT_SERVED = {"proxy": "no provider speaks the proxy protocol"}
-"""Kinds of scenarios whose subject does not exist here; they are reported as skipped, never as passed."""
-
 
 def load(path: Path) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -28,13 +25,7 @@ def faults(path: Path, variant: Variant) -> list[str]:
     return [f"invariant: {text}" for text in check.problems(trace)] + check.differences(golden, trace)
 
 
-def served(path: Path) -> bool:
-    return kind_of(load(path)) not in NOT_SERVED
-
-
 def test_scenario(scenario_path: Path) -> None:
-    if not served(scenario_path):
-        pytest.skip(f"not served: {NOT_SERVED[kind_of(load(scenario_path))]}")
     assert faults(scenario_path, Variant()) == []
 
 
@@ -48,9 +39,9 @@ def test_scenario(scenario_path: Path) -> None:
     ],
 )
 def test_trace_does_not_depend_on(variant: Variant, scenario_paths: list[Path]) -> None:
-    found = {path.stem: faults(path, variant) for path in scenario_paths if served(path)}
+    found = {path.stem: faults(path, variant) for path in scenario_paths}
     assert {name: texts for name, texts in found.items() if texts} == {}
 
 
 def test_kinds_are_known(scenario_paths: list[Path]) -> None:
-    assert {kind_of(load(path)) for path in scenario_paths} <= {*KINDS, *NOT_SERVED}
+    assert {kind_of(load(path)) for path in scenario_paths} <= {*KINDS}

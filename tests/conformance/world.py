@@ -48,6 +48,7 @@ class World:
         self.snapshots: list[Json] = []
         self.tools: dict[str, Any] = {}
         self.background: list[asyncio.Task[Any]] = []
+        self.kept: list[Any] = []
         self._events: list[Any] = []
         self._barriers: dict[str, asyncio.Event] = {}
         self._matches: Counter[int] = Counter()
