@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from .context import AbortController, AgentContext, RunContext
@@ -20,21 +22,39 @@ from .events import (
     TurnEndEvent,
 )
 from .loop import AgentLoopConfig, observed, run_agent_loop, run_agent_loop_continue
-from .messages import AgentMessage, AssistantMessage, TextContent
+from .messages import AgentMessage, AssistantMessage, TextContent, ToolResultMessage, UserMessage
 
 if TYPE_CHECKING:
     from .agent import Agent
 
 
+@cache
+def prepare() -> None:
+    """Build what pydantic leaves to the first use of the messages that every run makes."""
+    for message in (UserMessage, AssistantMessage, ToolResultMessage):
+        message.model_rebuild()
+
+
 class ActiveRun:
     """The run an agent is in: its signal, its context for the hooks, and what it has produced."""
 
-    __slots__ = ("_aborted_before_failure", "agent", "closing", "controller", "ctx", "produced", "started", "task")
+    __slots__ = (
+        "_aborted_before_failure",
+        "agent",
+        "closing",
+        "controller",
+        "ctx",
+        "produced",
+        "signal",
+        "started",
+        "task",
+    )
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         state = agent.state
         self.controller = AbortController()
+        self.signal = self.controller.signal
         self.ctx = RunContext(
             signal=self.controller.signal,
             model=state.model,
@@ -208,10 +228,13 @@ class ActiveRun:
             self.agent.state.open = event
         else:
             self.reduce(event)
-        signal = self.controller.signal
-        for position, subscriber in enumerate(self.agent.subscribers):
+        signal = self.signal
+        subscribers = self.agent.subscribers
+        for position, subscriber in enumerate(subscribers, 1):
             answer = subscriber(event, signal)
             if answer is not None:
+                if position == len(subscribers) and type(answer) is CoroutineType:
+                    return answer  # nobody is left to be called when the last one is done
                 return self._announce_rest(event, position, answer)
         return None
 
@@ -220,10 +243,10 @@ class ActiveRun:
         while True:
             if answer is not None and hasattr(answer, "__await__"):
                 await answer
-            position += 1
             if position == len(subscribers):
                 return
-            answer = subscribers[position](event, self.controller.signal)
+            answer = subscribers[position](event, self.signal)
+            position += 1
 
     def reduce(self, event: AgentEvent) -> None:
         """Take an event in, before subscribers see it: what the agent is now, and what the run has produced."""

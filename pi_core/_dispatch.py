@@ -253,13 +253,15 @@ async def fold(
     :param arguments: makes the arguments of one call from the state.
     :param apply: makes the next state from the last one and an answer that is not ``None``.
     """
+    given = arguments(state)
     for implementation in plan.implementations:
         try:
-            answer = implementation.call(*arguments(state))
+            answer = implementation.call(*given)
             if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
                 answer = await answer
             if answer is not None:
                 state = apply(state, implementation.check(answer))
+                given = arguments(state)
         except BaseException as error:
             implementation.fail(error)
     return state

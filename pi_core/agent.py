@@ -63,9 +63,12 @@ class Agent(RunActions):
     ) -> None:
         if hooks is not None and plugins:
             raise TypeError("Agent: pass plugins or hooks, not both")
-        # Imported here, as the loop is by the first run, so that naming an agent is cheap.
+        # Naming an agent is cheap; making one imports what its runs need, so that the first is not slower.
+        from . import _agent_run
         from ._registry import Registry, collect_contributions
         from .hooks import Hooks
+
+        _agent_run.prepare()
 
         base = hooks if hooks is not None else Hooks.over(*plugins)
         self.hooks = base.extended(callables) if callables else base
@@ -189,7 +192,8 @@ class Agent(RunActions):
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call ``subscriber`` with every event and the run's signal, and wait for what it returns.
 
-        Subscribers are the application's own code: one that raises fails the run.
+        Subscribers are the application's own code: one that raises fails the run. One that is added during an event
+        gets it too, unless only the last of the others is still at work on it.
 
         :returns: a function that ends the subscription.
         """
