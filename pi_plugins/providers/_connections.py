@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 TransportFactory: TypeAlias = "Callable[[], httpx.AsyncBaseTransport]"
 """Makes the transport below httpx, for connections that another library opens."""
 
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+"""This machine, which no proxy of the environment leads to."""
+
 CONNECT_SECONDS: Final = 10.0
 KEEP_ALIVE_SECONDS: Final = 60.0
 
@@ -47,13 +50,13 @@ class Connections:
 
         import httpx
 
-        transport = self._transport() if self._transport is not None else None
-        if transport is None and not {"http", "https", "all"} & set(getproxies()):
-            from ._transport import JoiningTransport
+        from ._transport import JoiningTransport
 
-            transport = JoiningTransport(KEEP_ALIVE_SECONDS)
+        direct = JoiningTransport(KEEP_ALIVE_SECONDS) if self._transport is None else self._transport()
+        proxies = self._transport is None and {"http", "https", "all"} & set(getproxies())
         return httpx.AsyncClient(
-            transport=transport,
+            transport=None if proxies else direct,
+            mounts={f"all://{host}": direct for host in LOOPBACK} if proxies else None,
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS),
         )
