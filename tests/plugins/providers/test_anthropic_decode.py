@@ -420,6 +420,13 @@ def test_nonsense_for_usage(run: Run) -> None:
     assert usage.total_tokens == 0
 
 
+def test_nonsense_for_words(run: Run) -> None:
+    odd = [begin(3, 4), *TEXT, ended(5, stop_details=[]), ended("", stop_details={"explanation": 3}), begin("", "")]  # type: ignore[arg-type]
+    message = final(run(sse(*odd, ended(), STOP)))
+    assert (message.text, message.raw_stop_reason, message.response_model) == ("a", "end_turn", None)
+    assert message.response_id is None
+
+
 def test_the_model_that_answered(run: Run) -> None:
     fallback = {"provider": "anthropic", "model": "b", "cost": {"input": 10, "output": 0}}
     compat = {"allowedFallbackModels": [fallback, {"model": "c"}, {}, 3]}

@@ -142,10 +142,10 @@ def test_images_in_results(payload: Any) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     shown = payload(USER, asked("c1"), answered(TextContent(text=" "), IMAGE))["messages"][2]["content"]
     assert shown[0]["content"] == [{"type": "text", "text": "(see attached image)"}, image]
-    result = answered(IMAGE, IMAGE, TextContent(text="no"), IMAGE, is_error=True)
+    result = answered(IMAGE, IMAGE, TextContent(text="no"), IMAGE, TextContent(text="end"), is_error=True)
     failed = payload(USER, asked("c1"), result)["messages"][2]["content"]
     note = "(image attached after the tool results)"
-    assert failed[0]["content"] == f"{note}\nno\n{note}"
+    assert failed[0]["content"] == f"{note}\nno\n{note}\nend"
     caption = {"type": "text", "text": "Images from the error result of tool call c1 (read):"}
     assert failed[1:] == [caption, image, image, image]
 

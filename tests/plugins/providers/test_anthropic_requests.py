@@ -43,6 +43,7 @@ class Talk:
 
     def __init__(self, provider: Any, target: Any, server: Any) -> None:
         self.server = server
+        self.notes_at_start: list[Any] = []
         self._provider = provider
         self._target = target
 
@@ -51,6 +52,8 @@ class Talk:
         options = StreamOptions(**{"api_key": "<key>", "max_retries": 0, **given})
         events = [event async for event in self._provider.stream(self._target, context, options)]
         assert [event.type for event in events if event.type in ("done", "error")] == [events[-1].type]
+        if events[0].type == "start":
+            self.notes_at_start = (events[0].partial.model_extra or {}).get("diagnostics", [])
         message: AssistantMessage = events[-1].message
         return message
 
@@ -181,6 +184,7 @@ def test_strict_tools_that_are_refused(talk: Any, reply: Any, text: str) -> None
         assert message.text == "Hello"
         [note] = message.to_json()["diagnostics"]
         assert note["type"] == "anthropic_strict_tools_fallback"
+        assert talk.notes_at_start == [note]
         assert text in note["error"]["message"]
         await talk.say(tools=[TOOL], session_id="s")
         await talk.say(tools=[TOOL], session_id="other")
@@ -227,17 +231,22 @@ def test_abort(talk: Any, reply: Any, refused: bool) -> None:
 
     async def conversation(talk: Talk) -> None:
         controller = AbortController()
-        answer = asyncio.create_task(talk.say(tools=[TOOL], signal=controller.signal))
-        await talk.server.sent.wait()
-        while len(talk.server.requests) <= refused:
-            await asyncio.sleep(0)
+        opened = asyncio.Event()
+
+        def announce(response: Any, _: Any) -> None:
+            if response.status == 200:
+                opened.set()
+
+        answer = asyncio.create_task(talk.say(tools=[TOOL], signal=controller.signal, on_response=announce))
+        await opened.wait()
         controller.abort()
         await asyncio.wait_for(talk.server.gone.wait(), 5)
         message = await answer
         assert (message.stop_reason, message.error_message) == ("aborted", "Request was aborted")
         assert len(talk.server.requests) == 1 + refused
 
-    replies = [refusal(reply, "strict"), reply([], then="silent")] if refused else [reply([DONE[:400]], then="stall")]
+    stalled = reply([DONE[:400]], then="stall")
+    replies = [refusal(reply, "strict"), stalled] if refused else [stalled]
     talk(replies, conversation, compat={"supportsStrictTools": True})
 
 

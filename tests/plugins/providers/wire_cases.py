@@ -42,6 +42,9 @@ class Deviation:
 
 SAME = Deviation("")
 
+# Cases without a key: it is missing, or a header has it.
+KEYLESS = ("no-api-key", "header-auth")
+
 # These hold for every API.
 COMMON = {
     "custom-headers": Deviation(
@@ -132,7 +135,7 @@ class WireRunner:
             _check_headers(request, wanted["request_headers"], SAME)
 
     def _check_request(self, name: str, case: dict[str, Any], done: bytes, deviation: Deviation, key: str) -> None:
-        server, transport, events = asyncio.run(self._run(case, done, None if name == "no-api-key" else key))
+        server, transport, events = asyncio.run(self._run(case, done, None if name in KEYLESS else key))
         if case.get("no_request") and deviation.contents is None:
             assert not server.requests
             assert [event.type for event in events] == ["error"]
