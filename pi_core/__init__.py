@@ -7,7 +7,6 @@
 #   cli                 the command line
 #   build, _loader      configuration and installed plugins -> hooks -> an agent
 #   agent               transcript, queues, subscribers, one run at a time
-#   completion          one response without an agent
 #   loop, batch         the double loop and the tool batch: functions without state
 #   hooks               the typed facade; _dispatch and _manager drive pluggy
 #   hookspecs, markers  every hook and its contract
@@ -116,6 +115,7 @@ if TYPE_CHECKING:
     from .messages import user_message as user_message
     from .partial_json import ArgumentsParser as ArgumentsParser
     from .partial_json import parse_arguments as parse_arguments
+    from .plugin import TypedPlugin as TypedPlugin
     from .providers import Context as Context
     from .providers import Model as Model
     from .providers import ModelCost as ModelCost
@@ -261,6 +261,7 @@ _HOMES = {
         "ArgumentsParser",
         "parse_arguments",
     ),
+    "plugin": ("TypedPlugin",),
     "providers": (
         "Context",
         "Model",
@@ -402,6 +403,7 @@ __all__ = [
     "TurnEndEvent",
     "TurnStartEvent",
     "TurnUpdate",
+    "TypedPlugin",
     "UpdateEvent",
     "Usage",
     "UserMessage",

@@ -40,6 +40,7 @@ AREAS = {
     "_tracing": "Tracing",
     "_build_file": "Build files",
     "hooks": "Hooks",
+    "plugin": "Typed plugins",
     "markers": "Markers",
     "commands": "Commands",
     "errors": "Errors",
