@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from .context import as_messages
 
 if TYPE_CHECKING:
     from .events import MessageStartEvent, MessageUpdateEvent
@@ -18,9 +20,12 @@ class MessageQueue:
     """Messages waiting for a run. Replace it by a subclass to store or watch them.
 
     :param mode: whether a drain takes all messages or the oldest one.
+    :raises ValueError: another mode.
     """
 
     def __init__(self, mode: QueueMode = "one-at-a-time") -> None:
+        if mode not in get_args(QueueMode):
+            raise ValueError(f"a queue takes {' or '.join(get_args(QueueMode))} at a drain, got {mode!r}")
         self.mode = mode
         self._messages: list[AgentMessage] = []
 
@@ -47,7 +52,10 @@ class MessageQueue:
 
 
 class AgentState:
-    """What an agent is at the moment. Assigning ``messages`` or ``tools`` stores a copy of the list."""
+    """What an agent is at the moment. Assigning ``messages`` or ``tools`` stores a copy of the list.
+
+    :raises TypeError: there is something else among them.
+    """
 
     __slots__ = (
         "_messages",
@@ -72,8 +80,8 @@ class AgentState:
         self.system_prompt = system_prompt
         self.model = model
         self.thinking_level = thinking_level
-        self._tools = list(tools)
-        self._messages = list(messages)
+        self.tools = tools
+        self.messages = messages
         self.is_streaming = False
         self.running: set[str] = set()
         self.error_message: str | None = None
@@ -86,7 +94,7 @@ class AgentState:
 
     @messages.setter
     def messages(self, messages: Iterable[AgentMessage]) -> None:
-        self._messages = list(messages)
+        self._messages = as_messages(messages)
 
     @property
     def tools(self) -> list[Tool]:
@@ -95,7 +103,13 @@ class AgentState:
 
     @tools.setter
     def tools(self, tools: Iterable[Tool]) -> None:
-        self._tools = list(tools)
+        from .tools import Tool
+
+        found = list(tools)
+        for given in found:
+            if not isinstance(given, Tool):
+                raise TypeError(f"expected a Tool, got {type(given).__name__}; @tool makes one of a typed function")
+        self._tools = found
 
     @property
     def pending_tool_calls(self) -> frozenset[str]:

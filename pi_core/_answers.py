@@ -7,23 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from .context import Turn, TurnUpdate
+from .context import AgentContext, Turn, TurnUpdate
 from .events import (
     AgentEndEvent,
     ToolExecutionEndEvent,
     ToolExecutionStartEvent,
     ToolExecutionUpdateEvent,
 )
-from .messages import AgentMessage, AssistantMessage, CustomMessage, ToolResultMessage, UserMessage
+from .messages import (
+    AgentMessage,
+    AssistantMessage,
+    CustomMessage,
+    ThinkingLevel,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 from .providers import Context, Model, StreamOptions
-from .tools import Block, ReplaceArguments, ToolResult, ToolResultPatch
+from .tools import Block, ReplaceArguments, Tool, ToolResult, ToolResultPatch
 
 Check = Callable[[Any], Any]
 
 _FOR_MODELS: Final = (UserMessage, AssistantMessage, ToolResultMessage)
 _MESSAGES: Final = (*_FOR_MODELS, CustomMessage)
+_THINKING_LEVELS: Final = get_args(ThinkingLevel)
 
 
 # --- copies -------------------------------------------------------------------------------------------------------
@@ -161,6 +170,41 @@ def _payload(answer: Any) -> Any:
     return answer
 
 
+def _fields(record: Any, **kinds: type) -> None:
+    """Check the fields of a record that have a value."""
+    for name, kind in kinds.items():
+        value = getattr(record, name)
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"{_kind(record)}.{name}: expected {kind.__name__}, got {_kind(value)}")
+
+
+def _verdict(answer: Any) -> Any:
+    if isinstance(answer, Block):
+        _fields(answer, reason=str, terminate=bool)
+        return answer
+    return _one(Block, ReplaceArguments)(answer)
+
+
+def _patch(answer: Any) -> Any:
+    _fields(_one(ToolResultPatch)(answer), usage=Usage, is_error=bool, terminate=bool)
+    return answer
+
+
+def _update(answer: Any) -> Any:
+    _fields(_one(TurnUpdate)(answer), context=AgentContext, model=Model)
+    level, context = answer.thinking_level, answer.context
+    if level is not None and level not in _THINKING_LEVELS:
+        raise TypeError(f"TurnUpdate.thinking_level: expected {' or '.join(_THINKING_LEVELS)}, got {level!r}")
+    if answer.messages is not None:
+        _list_of(*_MESSAGES)(answer.messages)
+    if context is not None:
+        _fields(context, system_prompt=str, tools=Sequence)
+        _list_of(*_MESSAGES)(context.messages)
+        for tool in context.tools:
+            _one(Tool)(tool)
+    return answer
+
+
 def _or_none(check: Check) -> Check:
     return lambda answer: None if answer is None else check(answer)
 
@@ -178,10 +222,10 @@ _ANSWERS: Final[Mapping[str, Check]] = {
     "get_api_key": _one(str),
     "stream": _stream,
     "provider_headers": _headers,
-    "before_tool_call": _one(Block, ReplaceArguments),
+    "before_tool_call": _verdict,
     "execute_tool": _one(ToolResult),
-    "after_tool_call": _one(ToolResultPatch),
-    "prepare_next_turn": _one(TurnUpdate),
+    "after_tool_call": _patch,
+    "prepare_next_turn": _update,
 }
 _WRAPPED: Final[Mapping[str, Check]] = {
     **_ANSWERS,

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from ._answers import copied
-from .errors import HookError, PluginFailure, describe_owner
+from .errors import HookError, PluginFailure, describe_owner, own_words
 from .tools import Block
 
 StateT = TypeVar("StateT")
@@ -35,7 +35,7 @@ class Owner:
         """Return the exception that names plugin, distribution and hook; its cause is ``error``."""
         if isinstance(error, HookError):
             return error
-        text = f"{str(error) or type(error).__name__} ({self}, hook {hook})"
+        text = f"{own_words(error) or type(error).__name__} ({self}, hook {hook})"
         failure = HookError(text, plugin=self.plugin, distribution=self.distribution, hook=hook)
         failure.__cause__ = error
         return failure
@@ -314,10 +314,11 @@ async def guard(
             answer = implementation.call(*given)
             if answer is not None and (implementation.is_async or inspect.isawaitable(answer)):
                 answer = await answer
-            if isinstance(answer, Block):
-                return answer
             if answer is not None:
-                given[0] = apply(given[0], implementation.check(answer))
+                answer = implementation.check(answer)
+                if isinstance(answer, Block):
+                    return answer
+                given[0] = apply(given[0], answer)
         except BaseException as error:
             return refuse(implementation, implementation.fault(error))
     return given[0]

@@ -11,7 +11,7 @@ from typing import Any
 from ._run import Run
 from .errors import error_text
 from .events import ToolExecutionUpdateEvent
-from .messages import ImageContent, OpaqueContent, TextContent, ToolResultMessage
+from .messages import ImageContent, OpaqueContent, TextContent, ToolResultMessage, Usage
 from .tools import ToolCall, ToolResult, ignore_update
 
 ABORTED = "Operation aborted"
@@ -36,20 +36,23 @@ async def end_all(tasks: Sequence[asyncio.Future[None]]) -> None:
 
 
 def checked(name: str, result: Any) -> ToolResult:
-    """Return a result whose content is made of blocks; blocks in JSON form are taken too.
+    """Return a result whose content is a list of blocks; blocks in JSON form are taken too.
 
-    :raises TypeError: it is no result, or its content is something else.
+    :raises TypeError: it is no result, or its content or usage is something else.
     """
     if not isinstance(result, ToolResult):
         raise TypeError(f"Tool {name} gave {type(result).__name__} instead of a ToolResult")
+    if result.usage is not None and not isinstance(result.usage, Usage):
+        raise TypeError(f"Tool {name} gave {type(result.usage).__name__} instead of a Usage")
     content = result.content
     if content is None:
         return result
-    for block in content:
-        if not isinstance(block, _BLOCKS):
-            break
-    else:
-        return result
+    if type(content) is list:
+        for block in content:
+            if not isinstance(block, _BLOCKS):
+                break
+        else:
+            return result
     try:
         message = ToolResultMessage(tool_call_id="", tool_name=name, content=content)
     except ValueError as error:
@@ -177,4 +180,4 @@ class Execution:
         self._failure = self._failure or error
         self._run.failed = True
         if self._ended is None:
-            self._end_after(0, str(error))
+            self._end_after(0, error_text(error))

@@ -37,7 +37,7 @@ class Agent(RunActions):
     :param follow_up_queue: replaces the queue of follow-up messages, and with it ``follow_up_mode``.
     :param callables: implementations of hooks by name: ``before_tool_call=...``.
     :raises ConfigError: there is no stream function, no default one, and no provider for the model.
-    :raises TypeError: a callable for a hook that does not exist.
+    :raises TypeError: a callable for a hook that does not exist, or a model, message or tool that is none.
     """
 
     def __init__(
@@ -63,6 +63,12 @@ class Agent(RunActions):
     ) -> None:
         if hooks is not None and plugins:
             raise TypeError("Agent: pass plugins or hooks, not both")
+        if tool_execution not in ("parallel", "sequential"):
+            raise ValueError(f"Agent: tool_execution is parallel or sequential, got {tool_execution!r}")
+        if not isinstance(model, Model):
+            raise TypeError(
+                f"Agent: model is a Model, got {type(model).__name__}; Build.resolve_model() finds one by name"
+            )
         # Naming an agent is cheap; making one imports what its runs need, so that the first is not slower.
         from . import _agent_run
         from ._registry import Registry, collect_contributions
@@ -97,12 +103,18 @@ class Agent(RunActions):
     # --- queues ---
 
     def steer(self, *messages: AgentMessage) -> None:
-        """Queue messages for the next turn; a running batch of tool calls finishes first."""
-        self.steering_queue.add(*messages)
+        """Queue messages for the next turn; a running batch of tool calls finishes first.
+
+        :raises TypeError: one is no message.
+        """
+        self.steering_queue.add(*as_messages(messages))
 
     def follow_up(self, *messages: AgentMessage) -> None:
-        """Queue messages for when the run would stop."""
-        self.follow_up_queue.add(*messages)
+        """Queue messages for when the run would stop.
+
+        :raises TypeError: one is no message.
+        """
+        self.follow_up_queue.add(*as_messages(messages))
 
     @property
     def has_queued_messages(self) -> bool:

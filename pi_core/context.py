@@ -5,10 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 
 from ._log import log
-from .messages import AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage, WireModel
+from .messages import (
+    AgentMessage,
+    AssistantMessage,
+    CustomMessage,
+    ThinkingLevel,
+    ToolResultMessage,
+    UserMessage,
+    WireModel,
+)
 from .providers import UNKNOWN_MODEL, Model
 
 if TYPE_CHECKING:
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_MESSAGES: Final = (UserMessage, AssistantMessage, ToolResultMessage, CustomMessage)
 
 
 class AbortSignal:
@@ -360,9 +369,14 @@ class SelectionContext:
 
 
 def as_messages(value: AgentMessage | Iterable[AgentMessage] | None) -> list[AgentMessage]:
-    """Return a list of messages from what a hook may answer: one, several, or nothing."""
+    """Return a list of messages from what a hook may answer: one, several, or nothing.
+
+    :raises TypeError: there is something else among them.
+    """
     if value is None:
         return []
-    if isinstance(value, WireModel):
-        return [value]
-    return list(value)
+    found = list(value) if isinstance(value, Iterable) and not isinstance(value, WireModel) else [value]
+    for message in found:
+        if not isinstance(message, _MESSAGES):
+            raise TypeError(f"expected a message, got {type(message).__name__}; user_message(text) makes one of a text")
+    return found

@@ -89,9 +89,16 @@ def describe_owner(plugin: str, distribution: str = "") -> str:
 
 def error_text(error: BaseException) -> str:
     """The text of an exception for a message or a result: its own words; an empty text stays empty."""
-    if isinstance(error, KeyError) and len(error.args) == 1:
-        return f"KeyError: {error.args[0]!r}"
-    return str(error)
+    text = own_words(error)
+    return f"KeyError: {text}" if isinstance(error, KeyError) and len(error.args) == 1 else text
+
+
+def own_words(error: BaseException) -> str:
+    """What an exception says, also when it cannot say it."""
+    try:
+        return str(error)
+    except Exception as unreadable:
+        return f"{type(error).__name__}, whose text cannot be read: {type(unreadable).__name__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +117,4 @@ class PluginFailure:
     def __str__(self) -> str:
         owner = describe_owner(self.plugin, self.distribution)
         off = "; switched off for the rest of this run" if self.disabled else ""
-        return f"{owner}, hook {self.hook}: {type(self.error).__name__}: {self.error}{off}"
+        return f"{owner}, hook {self.hook}: {type(self.error).__name__}: {own_words(self.error)}{off}"

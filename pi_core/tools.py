@@ -26,6 +26,9 @@ class Unset:
     def __repr__(self) -> str:
         return "UNSET"
 
+    def __reduce__(self) -> str:
+        return "UNSET"
+
 
 UNSET: Final = Unset()
 """Says that a field has no value, where ``None`` would be one."""
@@ -140,8 +143,15 @@ class ToolContext:
     on_update: Callable[[ToolResult], None] = ignore_update
 
     def update(self, result: ToolResult | str) -> None:
-        """Report progress; ignored once the tool has returned."""
-        self.on_update(ToolResult.text(result) if isinstance(result, str) else result)
+        """Report progress; ignored once the tool has returned.
+
+        :raises TypeError: it is neither a result nor a text.
+        """
+        if isinstance(result, str):
+            result = ToolResult.text(result)
+        elif not isinstance(result, ToolResult):
+            raise TypeError(f"a progress report is a ToolResult or a text, got {type(result).__name__}")
+        self.on_update(result)
 
 
 Execute: TypeAlias = Callable[[Any, ToolContext], Any]

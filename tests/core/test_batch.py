@@ -22,6 +22,7 @@ from pi_core import (
     PluginFailure,
     ReplaceArguments,
     RunContext,
+    TextContent,
     Tool,
     ToolCall,
     ToolCallContent,
@@ -32,6 +33,14 @@ from pi_core import (
     run_tool_call,
 )
 from pi_core.testing import Call, EventLog, Reply, scripted_agent, scripted_message
+
+
+class Unreadable(Exception):
+    """An exception that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
 
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -231,6 +240,7 @@ def test_an_abort_does_not_reach_a_call_that_is_over(caplog: pytest.LogCaptureFi
         (TimeoutError("the disk is slow"), "the disk is slow"),
         (KeyError("name"), "KeyError: 'name'"),
         (StopAsyncIteration("odd"), "odd"),
+        (Unreadable(), "Unreadable, whose text cannot be read: ValueError"),
     ],
 )
 @pytest.mark.parametrize("parallel", [False, True])
@@ -249,6 +259,43 @@ def test_what_a_tool_raises_is_its_result(error: BaseException, text: str, paral
     assert texts(log) == {"c1": text, **({"c2": "ok"} if parallel else {})}
     assert log.of("tool_execution_end")[-1 if not parallel else 0] is not None
     assert agent.state.messages[-1].text == "done"
+
+
+def test_a_usage_that_is_none_is_the_fault_of_the_tool() -> None:
+    async def bad(arguments: Any, context: ToolContext) -> ToolResult:
+        return ToolResult(usage=5)  # type: ignore[arg-type]
+
+    agent, _, log = scripted_agent(calls("bad"), "done", tools=[make_tool("bad", bad)])
+    run(agent.prompt("go"))
+    assert texts(log) == {"c1": "Tool bad gave int instead of a Usage"}
+    assert agent.state.messages[-1].text == "done"
+
+
+@pytest.mark.parametrize("make", [iter, tuple, list])
+def test_content_may_be_any_series_of_blocks(make: Any) -> None:
+    async def give(arguments: Any, context: ToolContext) -> ToolResult:
+        return ToolResult(make([TextContent(text="one")]))
+
+    agent, _, log = scripted_agent(calls("give"), "done", tools=[make_tool("give", give)])
+    run(agent.prompt("go"))
+    assert texts(log) == {"c1": "one"}
+    assert agent.state.messages[2].content == [TextContent(text="one")]
+
+
+@pytest.mark.parametrize("report", [None, 5, {"content": []}])
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_progress_report_is_a_result_or_a_text(report: Any, threaded: bool) -> None:
+    def report_in_thread(arguments: Any, context: ToolContext) -> None:
+        context.update(report)
+
+    async def report_here(arguments: Any, context: ToolContext) -> None:
+        context.update(report)
+
+    execute = report_in_thread if threaded else report_here
+    agent, _, log = scripted_agent(calls("tell"), "done", tools=[make_tool("tell", execute)])
+    run(agent.prompt("go"))
+    assert texts(log) == {"c1": f"a progress report is a ToolResult or a text, got {type(report).__name__}"}
+    assert not log.of("tool_execution_update")
 
 
 def test_stop_iteration_in_a_thread_is_a_result() -> None:

@@ -16,6 +16,7 @@ from pi_core import (
     SelectionContext,
     Stash,
     StashKey,
+    TextContent,
     Turn,
     user_message,
 )
@@ -86,6 +87,10 @@ def test_what_a_hook_may_answer_for_messages() -> None:
     one, two = user_message("1"), user_message("2")
     answers: list[Any] = [None, [], one, [one, two], (one,), iter([one, two]), ListView([one])]
     assert [as_messages(answer) for answer in answers] == [[], [], [one], [one, two], [one], [one, two], [one]]
+    wrong: list[Any] = ["text", b"text", 5, [one, "text"], [[one]], {"role": "user"}, TextContent(text="x")]
+    for answer in wrong:
+        with pytest.raises(TypeError, match="expected a message, got"):
+            as_messages(answer)
 
 
 # --- the run ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Tools: made of functions, models and schemas; what they are given and what becomes of what they return."""
 
 import asyncio
+import copy
+import pickle
 import threading
 from typing import Annotated, Any, Literal
 
@@ -189,6 +191,12 @@ class TestResults:
             "structuredContent": None,
             "terminate": False,
         }
+
+    @pytest.mark.parametrize("copy", [copy.copy, copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))])
+    def test_a_field_without_a_value_has_none_in_a_copy(self, copy: Any) -> None:
+        result = ToolResult.text("a")
+        assert copy(result) == result
+        assert copy(result).to_json() == result.to_json() == {"content": [{"type": "text", "text": "a"}]}
 
 
 def test_a_plain_function_runs_in_a_thread_with_the_context_variables() -> None:

@@ -23,6 +23,8 @@ class TestAfterToolCall(ChainHook, WrappedRaising):
         "text",
         ToolResult.text("x"),
         {"content": []},
+        ToolResultPatch(usage=5),  # type: ignore[arg-type]
+        ToolResultPatch(is_error="yes"),  # type: ignore[arg-type]
     )
 
     def arguments(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ class TestBeforeToolCall(AnswerHook):
         "no",
         Block,
         {"path": "x"},
+        Block(5),  # type: ignore[arg-type]
     )
 
     def arguments(self) -> dict[str, Any]:

@@ -17,6 +17,13 @@ class TestPrepareNextTurn(ChainHook, WrappedRaising):
         "text",
         samples.model(1),
         {"model": None},
+        TurnUpdate(model="gpt"),  # type: ignore[arg-type]
+        TurnUpdate(thinking_level="huge"),  # type: ignore[arg-type]
+        TurnUpdate(messages=["go on"]),  # type: ignore[list-item]
+        TurnUpdate(context={}),  # type: ignore[arg-type]
+        TurnUpdate(context=AgentContext(messages=["go on"])),  # type: ignore[list-item]
+        TurnUpdate(context=AgentContext(tools=[print])),  # type: ignore[list-item]
+        TurnUpdate(context=AgentContext(system_prompt=5)),  # type: ignore[arg-type]
     )
     none_is_an_outcome = True
 
