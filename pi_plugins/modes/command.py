@@ -44,11 +44,12 @@ _EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129} if h
 @click.pass_obj
 def prompt(build: Build, /, print_mode: bool, **options: Any) -> int:
     """Run prompts: piped text, then @files, then the words, each further word a prompt of its own."""
-    if options["mode"] == "text" and not print_mode and sys.stdin.isatty() and not options["words"]:
+    if options["mode"] == "text" and not print_mode and not options["words"] and sys.stdin and sys.stdin.isatty():
         raise click.UsageError('Nothing to do: give a prompt, as in pi -p "What is in this folder?"')
     for problem in build.problems():
         click.echo(f"pi: {problem}", err=True)
     try:
+        _check_folder()
         # Before there is a loop: reading a pipe inside one could not be interrupted.
         prompts = read_prompts(options["words"])
         return asyncio.run(_run(build, prompts, options))
@@ -73,6 +74,13 @@ async def _run(build: Build, prompts: list[UserMessage], options: dict[str, Any]
                 break
         code = output.finish()
     return received[0] if received else code
+
+
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise ConfigError(f"The current directory cannot be used: {error.strerror}. Change to another one") from None
 
 
 def _agent(build: Build, model: Model, options: dict[str, Any]) -> Agent:
@@ -117,6 +125,8 @@ def _system_prompt(build: Build, given: str | None, tools: list[str]) -> str:
             return path.read_text(encoding="utf-8") if path.is_file() else given
         except OSError:
             return given
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"--system-prompt {path} is not UTF-8 text (byte {error.start})") from None
     if build.settings is not None and build.settings.system_prompt is not None:
         return build.settings.system_prompt
     able = f" Use the tools ({', '.join(tools)}) to look at files and act instead of guessing." if tools else ""

@@ -13,7 +13,15 @@ from typing import Any, Protocol
 
 import click
 
-from pi_core import Agent, AgentEvent, AssistantMessage, MessageUpdateEvent, TextContent, ToolCallStartEvent
+from pi_core import (
+    Agent,
+    AgentEvent,
+    AssistantMessage,
+    ConfigError,
+    MessageUpdateEvent,
+    TextContent,
+    ToolCallStartEvent,
+)
 
 TRUNCATED = "The answer was cut: the model reached its output token limit."
 EMPTY = "The model gave no answer."
@@ -127,12 +135,24 @@ def update_json(event: MessageUpdateEvent) -> dict[str, Any]:
 
 
 def _write(text: str) -> bool:
-    """Write to stdout at once; ``False`` when its reader has gone away."""
+    """Write to stdout at once; ``False`` when its reader has gone away.
+
+    :raises ConfigError: there is no stdout, or it takes nothing.
+    """
+    if sys.stdout is None:
+        raise ConfigError("There is no standard output to write to")
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # What is still buffered would fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return False
+    except OSError as error:
+        _drop_output()
+        raise ConfigError(f"The standard output cannot be written: {error.strerror}") from error
     return True
+
+
+def _drop_output() -> None:
+    # What is still buffered would fail again when the process ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
