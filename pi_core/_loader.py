@@ -95,8 +95,8 @@ def installed() -> tuple[Offer, ...]:
 
     offers = []
     for entry in metadata.entry_points(group=GROUP):
-        found = entry.dist
-        name, version = ("", "") if found is None else (found.name or "", found.version or "")
+        told = None if entry.dist is None else entry.dist.metadata
+        name, version = ("" if told is None or key not in told else told[key] for key in ("Name", "Version"))
         offers.append(Offer(entry.name, entry.value, name, version, entry.load))
     return tuple(arrange(offers, ()))
 

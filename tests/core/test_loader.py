@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -99,9 +100,13 @@ class Panic(BaseException):
 
 
 @pytest.mark.parametrize("error", [ImportError("no module x"), SystemExit("bye"), Panic("aborted")])
-def test_a_plugin_that_does_not_load_is_left_out_and_reported(error: BaseException) -> None:
-    loaded = load_plugins(offers=[offer("a"), offer("bad", error)])
+def test_a_plugin_that_does_not_load_is_left_out_and_reported(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "pi"):
+        loaded = load_plugins(offers=[offer("a"), offer("bad", error)])
     assert loaded.registry.tools.names() == ["a_tool"]
+    assert loaded.problems() == [record.getMessage() for record in caplog.records]
     (problem,) = loaded.problems()
     assert problem == (
         f"plugin 'bad' (pi-bad 1.2) failed to load from bad.plugin:Plugin: {type(error).__name__}: {error}. "
@@ -324,6 +329,9 @@ def test_loading_is_timed_and_records_say_where_from() -> None:
     assert (record.target, record.origin) == ("a.plugin:Plugin", "pi-a 1.2")
     given = load_plugins(offers=[], objects=[plugin()()]).records[0]
     assert (given.target, given.origin, given.seconds) == (f"{__name__}:Made", "", 0)
+    module: Any = types.ModuleType("my_module")
+    module.on_turn_start = hookimpl(lambda: None)
+    assert load_plugins(offers=[], objects=[module]).records[0].target == "my_module"
 
 
 @pytest.mark.parametrize("name", ["pi-agent-framework", "Pi_Agent__Framework", "pi.agent-framework"])
@@ -336,3 +344,14 @@ def test_what_is_installed_is_found_once() -> None:
     assert installed() is installed()
     names = {found.name for found in installed() if found.built_in}
     assert {"models", "modes", "scripted"} <= names
+
+
+def test_a_distribution_without_metadata_is_no_stumbling_block(site: Any) -> None:
+    info = site.folder / "odd-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[pi]\nodd = odd:Plugin\n", encoding="utf-8")
+    site.changed()
+    (found,) = [one for one in installed() if one.name == "odd"]
+    assert (found.distribution, found.version, found.origin, found.built_in) == ("", "", "", False)
+    (problem,) = load_plugins(only=["odd"]).problems()
+    assert problem.startswith("plugin 'odd' failed to load from odd:Plugin: ModuleNotFoundError")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pi_core import Command, PluginConflictError
+from pi_core import Command, Hooks, PluginConflictError, PluginError, hookimpl
 from pi_core._dispatch import Owner
-from pi_core._registry import Contributions, Registry
+from pi_core._registry import Contributions, Registry, collect_contributions
 
 A, B = Owner("a", "pi-a 1.0"), Owner("b", "pi-b 2.0")
 
@@ -98,3 +98,19 @@ def test_every_kind_takes_part() -> None:
     assert registry.decide("x", "a")
     assert registry.conflicts() == []
     assert not registry.decide("y", "a")
+
+
+def test_nothing_of_a_plugin_that_fails_is_kept_whatever_it_gives_later() -> None:
+    class Half:
+        @hookimpl
+        def register_providers(self) -> list[Any]:
+            raise ValueError("boom")
+
+        @hookimpl
+        def register_commands(self) -> list[Any]:
+            return [Command("x", "", lambda: None)]  # type: ignore[arg-type, return-value]
+
+    failed: list[PluginError] = []
+    registry = collect_contributions(Hooks.over(Half()), failed.append)
+    assert registry.commands.owners("x") == []
+    assert [error.plugin for error in failed] == ["Half"]

@@ -24,6 +24,10 @@ class BrokenApi:
         """Never called."""
 
 
+class WithoutStream:
+    api = "other"
+
+
 class TestRegisterProviders(RegisterHook):
     hook = "register_providers"
     kind = "provider api"
