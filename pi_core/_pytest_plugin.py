@@ -26,6 +26,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers", "pi_plugins(*plugins): what agent_with, run_hook and hooks begin with; classes by .with_args(...)"
+    )
+
+
+def _marked(request: pytest.FixtureRequest) -> list[object]:
+    """The plugins of the test's markers, those nearest to the test first; a class is made into an object."""
+    given = [plugin for marker in request.node.iter_markers("pi_plugins") for plugin in marker.args]
+    return [plugin() if isinstance(plugin, type) else plugin for plugin in given]
+
+
 @pytest.fixture
 def scripted() -> ScriptedProvider:
     """A scripted provider without replies; ``add`` some."""
@@ -35,34 +48,34 @@ def scripted() -> ScriptedProvider:
 
 
 @pytest.fixture
-def agent_with() -> Callable[..., tuple[Agent, ScriptedProvider, EventLog]]:
+def agent_with(request: pytest.FixtureRequest) -> Callable[..., tuple[Agent, ScriptedProvider, EventLog]]:
     """Makes an agent of plugins: ``agent_with(plugin, replies=["hello"])``."""
     from .testing import scripted_agent
 
     def make(
         *plugins: object, replies: list[Reply | str] | None = None, **options: Any
     ) -> tuple[Agent, ScriptedProvider, EventLog]:
-        return scripted_agent(*(replies or []), plugins=plugins, **options)
+        return scripted_agent(*(replies or []), plugins=[*_marked(request), *plugins], **options)
 
     return make
 
 
 @pytest.fixture
-def run_hook() -> Callable[..., Any]:
+def run_hook(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Calls one hook of some plugins and returns the combined answer, in an event loop of its own."""
     import asyncio
 
     from .testing import run_hook as call
 
-    return lambda name, /, *plugins, **arguments: asyncio.run(call(name, *plugins, **arguments))
+    return lambda name, /, *plugins, **arguments: asyncio.run(call(name, *_marked(request), *plugins, **arguments))
 
 
 @pytest.fixture
-def hooks() -> Callable[..., Hooks]:
+def hooks(request: pytest.FixtureRequest) -> Callable[..., Hooks]:
     """Makes the typed facade over plugins: ``await hooks(plugin).transform_context(messages, ctx)``."""
     from .hooks import Hooks
 
-    return Hooks.over
+    return lambda *plugins, **options: Hooks.over(*_marked(request), *plugins, **options)
 
 
 @pytest.fixture
