@@ -135,6 +135,7 @@ def test_a_module_is_a_plugin() -> None:
     module: Any = types.ModuleType("my_module")
     module.on_turn_start = hookimpl(lambda event: None)
     assert manager(module).plan("on_turn_start").implementations[0].owner.plugin == "my_module"
+    assert HookManager().register(module, "other") == "other"
 
 
 def test_one_plugin_may_implement_a_hook_under_another_name() -> None:
