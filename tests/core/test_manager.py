@@ -284,6 +284,7 @@ def test_monitors_nest_and_end() -> None:
         )
 
     hooks = Hooks(made)
+    asyncio.run(hooks.on_turn_start(TurnStartEvent(), RunContext()))
     stop = monitor("one")
     monitor("two")
     asyncio.run(hooks.on_turn_start(TurnStartEvent(), RunContext()))
