@@ -6,6 +6,7 @@ without a value is absent from it, and fields this version does not know survive
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -222,7 +223,8 @@ LLM_ROLES = frozenset({"user", "assistant", "toolResult"})
 class CustomMessage(WireModel):
     """Base of message types that plugins add; as it is, the opaque form of a role nobody registered.
 
-    A subclass narrows ``role`` to one literal, adds its fields and says in :meth:`to_llm` what a model sees of it.
+    A subclass narrows ``role`` to one literal, adds its fields, and says in :meth:`to_llm` what a model sees of it and
+    in :meth:`to_text` what people do.
     """
 
     role: str
@@ -238,6 +240,11 @@ class CustomMessage(WireModel):
     def to_llm(self) -> Iterable[Message]:
         """Return what a model reads in place of this message; nothing for messages that are only shown."""
         return ()
+
+    def to_text(self) -> str:
+        """Return what people read of this message: one line, or several; the role and the fields by default."""
+        fields = {name: value for name, value in self.to_json().items() if name not in ("role", "timestamp")}
+        return f"[{self.role}] {json.dumps(fields, ensure_ascii=False)}" if fields else f"[{self.role}]"
 
 
 AgentMessage: TypeAlias = Message | CustomMessage

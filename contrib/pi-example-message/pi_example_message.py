@@ -21,6 +21,10 @@ class Note(CustomMessage):
         """What a model reads in place of it."""
         return [UserMessage(content=f"Note by {self.author}: {self.body}")] if self.for_model else []
 
+    def to_text(self):
+        """What people read."""
+        return f"{self.author}: {self.body}"
+
 
 class NotesPlugin:
     """Registers the message type, so that a transcript with notes is read with them."""

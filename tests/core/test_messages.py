@@ -187,3 +187,18 @@ def test_the_message_of_a_prompt() -> None:
     message = user_message("look", [image])
     assert message.content == [TextContent(text="look"), image]
     assert before <= message.timestamp <= now_ms()
+
+
+def test_what_people_read() -> None:
+    class Shown(CustomMessage):
+        role: Literal["shown"] = "shown"
+        body: str
+
+        def to_text(self) -> str:
+            return self.body
+
+    assert Shown(body="Hello.").to_text() == "Hello."
+    opaque = parse_message(Shown(body="Höflich").to_json())
+    assert isinstance(opaque, CustomMessage)
+    assert opaque.to_text() == '[shown] {"body": "Höflich"}'
+    assert CustomMessage(role="bare").to_text() == "[bare]"
