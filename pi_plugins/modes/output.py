@@ -120,7 +120,9 @@ class JsonOutput:
         return code
 
     def _line(self, data: Mapping[str, Any]) -> None:
-        if self._read and not _write(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n"):
+        line = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        # Half a surrogate pair has no UTF-8; its backslash form is the JSON escape.
+        if self._read and not _write(line + "\n", "backslashreplace"):
             self._read = False
             self._agent.abort()
 
@@ -134,15 +136,16 @@ def update_json(event: MessageUpdateEvent) -> dict[str, Any]:
     return {"type": event.type, "assistantMessageEvent": data}
 
 
-def _write(text: str) -> bool:
+def _write(text: str, errors: str = "replace") -> bool:
     """Write to stdout at once; ``False`` when its reader has gone away.
 
+    :param errors: what becomes of characters without a UTF-8 form.
     :raises ConfigError: there is no stdout, or it takes nothing.
     """
     if sys.stdout is None:
         raise ConfigError("There is no standard output to write to")
     try:
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.write(text.encode("utf-8", errors))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         _drop_output()

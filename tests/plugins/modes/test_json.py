@@ -27,6 +27,15 @@ def test_a_run_as_lines(pi: Pi) -> None:
     assert [message["role"] for message in rest[-2]["messages"]] == ["user", "assistant", "toolResult", "assistant"]
 
 
+def test_half_a_surrogate_pair_survives(pi: Pi) -> None:
+    text = "a \ud83d b \u202e c \0 \\ud83d"
+    done = pi.run("--mode", "json", "go", script=[{"text": text}])
+    *_, agent_end, _ = events(done.stdout)
+    assert agent_end["messages"][-1]["content"] == [{"type": "text", "text": text}]
+    done = pi.run("-p", "go", script=[{"text": text}])
+    assert (done.returncode, done.stdout) == (0, text.replace("\ud83d", "?") + "\n")
+
+
 def test_updates_carry_only_what_is_new(pi: Pi) -> None:
     reply = {
         "blocks": [
