@@ -43,7 +43,7 @@ class Scripted(BaseChatModel):
         return self
 
     def _generate(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("only streamed runs are measured")
+        raise RuntimeError("only streamed runs are measured")
 
     async def _astream(self, messages: Any, stop: Any = None, run_manager: Any = None, **_: Any) -> AsyncIterator[Any]:
         script = next(self.left)

@@ -67,7 +67,7 @@ class Scripted(Model):
         self.left = iter(enumerate(script))
 
     async def get_response(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("only streamed runs are measured")
+        raise RuntimeError("only streamed runs are measured")
 
     async def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
         number, script = next(self.left)

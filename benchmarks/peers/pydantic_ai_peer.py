@@ -72,7 +72,7 @@ class Scripted(Model):
         return "scripted"
 
     async def request(self, *_: Any) -> Any:
-        raise NotImplementedError("only streamed runs are measured")
+        raise RuntimeError("only streamed runs are measured")
 
     @asynccontextmanager
     async def request_stream(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -34,7 +35,7 @@ def coerce(schema: Node, value: Any, accepts: Accepts, *, decode_json: bool = Fa
     return _Alternatives(accepts).apply(schema, value)
 
 
-class _Pass:
+class _Pass(ABC):
     """One walk over schema and value.
 
     A container meets one node only once: branches of nested unions would otherwise be tried again and again.
@@ -54,8 +55,9 @@ class _Pass:
             known = self._done[place] = (value, self._change(schema, value))
         return known[1]
 
+    @abstractmethod
     def _change(self, schema: Node, value: Any) -> Any:
-        raise NotImplementedError
+        """Return what this pass makes of the value; the value itself stays as it is."""
 
     def _parts(self, schema: Node, value: Any) -> Any:
         """Return the value with its members or items changed by their schemas."""
