@@ -152,6 +152,7 @@ class Execution:
             self._task.cancel()
 
     def _report(self, result: ToolResult) -> None:
+        result = checked(self._call.name, result)
         if threading.get_ident() == self._thread:
             self._announce(result)
         elif not self._settled:
