@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from pi_core import Context, Model, Provider, StreamEvent, StreamOptions, hookimpl
+from pi_core import Context, Model, Provider, StreamOptions, hookimpl
+
+from ._wire import WireProvider
 
 if TYPE_CHECKING:
     from pi_core import MessageAssembler
@@ -17,36 +19,17 @@ if TYPE_CHECKING:
 API: Final = "anthropic-messages"
 
 
-class AnthropicMessagesProvider:
-    """Speaks the messages API.
+class AnthropicMessagesProvider(WireProvider):
+    """Speaks the messages API."""
 
-    :param connections: where connections come from and stay open; its own by default.
-    """
+    api = API
 
     def __init__(self, connections: Connections | None = None) -> None:
-        self._connections = connections
+        super().__init__(connections)
         self._sessions: Sessions | None = None
 
-    @property
-    def api(self) -> str:
-        """The wire protocol's name."""
-        return API
-
-    def stream(self, model: Model, context: Context, options: StreamOptions) -> AsyncIterable[StreamEvent]:
-        """Make one request and yield its events. Never raises; failures are the last event."""
-        from ._connections import Connections
-        from ._stream import stream_response
-
-        if self._connections is None:
-            self._connections = Connections()
-        return stream_response(self, model, context, options, self._connections)
-
     def prepare(self, model: Model, context: Context, options: StreamOptions, assembler: MessageAssembler) -> Prepared:
-        """Build a request and the decoder of its response.
-
-        :raises ResponseError: the model has no address.
-        :raises ValueError: a tool asks for what the server cannot do.
-        """
+        """Build a request and the decoder of its response."""
         from ._anthropic_prepare import RequestMaker
         from ._anthropic_sessions import Sessions
 

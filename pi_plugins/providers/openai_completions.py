@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from pi_core import Context, Model, Provider, StreamEvent, StreamOptions, hookimpl
+from pi_core import Context, Model, Provider, StreamOptions, hookimpl
+
+from ._wire import WireProvider
 
 if TYPE_CHECKING:
     from pi_core import MessageAssembler
 
-    from ._connections import Connections
     from ._stream import Prepared
 
 API: Final = "openai-completions"
 
 
-class OpenAICompletionsProvider:
-    """Speaks the chat completions API.
+class OpenAICompletionsProvider(WireProvider):
+    """Speaks the chat completions API."""
 
-    :param connections: where connections come from and stay open; its own by default.
-    """
-
-    def __init__(self, connections: Connections | None = None) -> None:
-        self._connections = connections
-
-    @property
-    def api(self) -> str:
-        """The wire protocol's name."""
-        return API
-
-    def stream(self, model: Model, context: Context, options: StreamOptions) -> AsyncIterable[StreamEvent]:
-        """Make one request and yield its events. Never raises; failures are the last event."""
-        from ._connections import Connections
-        from ._stream import stream_response
-
-        if self._connections is None:
-            self._connections = Connections()
-        return stream_response(self, model, context, options, self._connections)
+    api = API
 
     def prepare(self, model: Model, context: Context, options: StreamOptions, assembler: MessageAssembler) -> Prepared:
-        """Build a request and the decoder of its response.
-
-        :raises ResponseError: the model has no address.
-        :raises ValueError: a tool asks for what the server cannot do.
-        """
+        """Build a request and the decoder of its response."""
         from ._completions_compat import compat_of
         from ._completions_decode import CompletionsDecoder
         from ._completions_request import build_payload, session_headers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -30,17 +29,9 @@ from pi_core import (
 )
 from pi_core.testing import SCRIPTED_MODEL, Call, EventLog, Reply, ScriptedProvider, scripted_agent, scripted_message
 
+from .running import run
+
 CLOSING = ["message_start", "message_end", "turn_end", "agent_end"]
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        result = await asyncio.wait_for(coroutine, 20)
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left
-        return result
-
-    return asyncio.run(main())
 
 
 # --- subscribers --------------------------------------------------------------------------------------------------

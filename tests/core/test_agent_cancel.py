@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -23,18 +23,9 @@ from pi_core import (
 )
 from pi_core.testing import SCRIPTED_MODEL, Barrier, Call, EventLog, Reply, Wait, scripted_agent
 
+from .running import run
+
 CLOSING = ["message_start", "message_end", "turn_end", "agent_end"]
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        result = await asyncio.wait_for(coroutine, 20)
-        await asyncio.sleep(0)
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left
-        return result
-
-    return asyncio.run(main())
 
 
 class At:

@@ -11,7 +11,6 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from running import quick, run
 
 from pi_core import (
     AbortController,
@@ -34,6 +33,8 @@ from pi_core import (
     run_tool_call,
 )
 from pi_core.testing import Call, EventLog, Reply, scripted_agent, scripted_message
+
+from .running import quick, run
 
 
 class Unreadable(Exception):

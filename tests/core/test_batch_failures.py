@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -26,26 +25,14 @@ from pi_core import (
 )
 from pi_core.testing import SCRIPTED_MODEL, Call, EventLog, Reply, ScriptedProvider, scripted_agent
 
+from .running import quick, run
+
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 CLOSING = ["message_start", "message_end", "turn_end", "agent_end"]
 
 
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        result = await asyncio.wait_for(coroutine, 20)
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left
-        return result
-
-    return asyncio.run(main())
-
-
 def make_tool(name: str, execute: Any, **options: Any) -> Tool:
     return Tool(name, "", NO_PARAMETERS, execute, **options)
-
-
-async def quick(arguments: Any, context: ToolContext) -> str:
-    return "ok"
 
 
 def texts(log: EventLog) -> dict[str, str]:

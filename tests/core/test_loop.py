@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
@@ -47,21 +47,9 @@ from pi_core import (
 )
 from pi_core.testing import SCRIPTED_MODEL, Call, Reply, ScriptedProvider, scripted_agent
 
+from .running import quick, run
+
 CLOSING = ["message_start", "message_end", "turn_end", "agent_end"]
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        result = await asyncio.wait_for(coroutine, 60)
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left
-        return result
-
-    return asyncio.run(main())
-
-
-async def quick(arguments: Any, context: ToolContext) -> str:
-    return "ok"
 
 
 QUICK = Tool("quick", "", {"type": "object", "properties": {}}, quick)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Literal
 
 import pytest
@@ -36,20 +35,7 @@ from pi_core import (
 )
 from pi_core.testing import SCRIPTED_MODEL, Call, Reply, ScriptedProvider, scripted_agent
 
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        result = await asyncio.wait_for(coroutine, 60)
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left
-        return result
-
-    return asyncio.run(main())
-
-
-async def quick(arguments: Any, context: ToolContext) -> str:
-    return "ok"
-
+from .running import quick, run
 
 QUICK = Tool("quick", "", {"type": "object", "properties": {}}, quick)
 

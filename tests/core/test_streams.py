@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -34,15 +33,7 @@ from pi_core import (
     Usage,
 )
 
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        result = await coroutine
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left
-        return result
-
-    return asyncio.run(main())
+from .running import run
 
 
 async def settle() -> None:
