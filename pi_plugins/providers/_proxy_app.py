@@ -71,6 +71,7 @@ class ProxyApp:
     :param origins: origins of web pages that may ask; ``*`` for all.
     :param headers: names of headers that clients may set in requests to providers.
     :param limits: what it takes on.
+    :ivar stopped: whether it was stopped.
     """
 
     def __init__(
@@ -90,7 +91,8 @@ class ProxyApp:
         self._origins = frozenset(origin.rstrip("/") for origin in origins)
         self._headers = frozenset(name.lower() for name in headers)
         self._limits = limits or ProxyLimits()
-        self._streams = 0
+        self._serving: set[asyncio.Task[Any]] = set()
+        self.stopped = False
         named = [value for name, value in os.environ.items() if any(word in name.upper() for word in _SECRET_NAMES)]
         self._secrets = [token, *(value for value in named if len(value) > 7)]
 
@@ -104,6 +106,12 @@ class ProxyApp:
                 model = await self._resolve(name)
                 self._models[name] = self._models[f"{model.provider}/{model.id}"] = model
         return list({id(model): model for model in self._models.values()}.values())
+
+    def stop(self) -> None:
+        """End every answer that is still on its way; the clients are told."""
+        self.stopped = True
+        for task in self._serving:
+            task.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI defines it.
@@ -122,13 +130,7 @@ class ProxyApp:
                 await _answer(send, 204, b"", [*cors, *_PREFLIGHT])
                 return
             self._check(scope["method"], headers)
-            if self._streams >= self._limits.streams:
-                raise RefusedError(503, "The proxy is busy: too many requests at one time", [(b"retry-after", b"1")])
-            self._streams += 1
-            try:
-                await self._serve(receive, send, cors)
-            finally:
-                self._streams -= 1
+            await self._serve(receive, send, cors)
         except RefusedError as refused:
             body = json.dumps({"error": redact(str(refused), self._secrets)}).encode()
             kind = (b"content-type", b"application/json")
@@ -176,6 +178,21 @@ class ProxyApp:
     # --- what is asked ---
 
     async def _serve(self, receive: Receive, send: Send, cors: _Pairs) -> None:
+        if len(self._serving) >= self._limits.streams:
+            raise RefusedError(503, "The proxy is busy: too many requests at one time", [(b"retry-after", b"1")])
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            await self._respond(receive, send, cors)
+        except asyncio.CancelledError:
+            if not self.stopped:
+                raise
+            raise RefusedError(503, STOPPED) from None
+        finally:
+            self._serving.discard(task)
+
+    async def _respond(self, receive: Receive, send: Send, cors: _Pairs) -> None:
         body = await self._body(receive)
         if body is None:
             return
@@ -287,7 +304,8 @@ class _Response:
         except asyncio.CancelledError:
             if not self._gone:
                 await self._fail(STOPPED)
-                raise
+                if not self._app.stopped:
+                    raise
         except TimeoutError:
             self._ended = "client stalled"
         except ConfigError as error:

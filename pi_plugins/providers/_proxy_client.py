@@ -87,7 +87,7 @@ async def stream_through(
                 if decoder.final is not None:
                     break
             if not chunk and decoder.final is None:
-                raise ResponseError(_closed_text(lines.instead()), ErrorDetails(retryable=True))
+                raise _closed(lines.instead())
         await response.drain()
     except Exception as error:
         if decoder.final is None:
@@ -133,5 +133,8 @@ def _refusal_text(response: HttpResponse, body: bytes) -> str:
     return f"Proxy error: {cut(words) or f'{response.status} {response.reason}'.strip()}"
 
 
-def _closed_text(instead: str) -> str:
-    return f"{CLOSED}. It sent this instead of events: {instead}" if instead else CLOSED
+def _closed(instead: str) -> ResponseError:
+    if instead:
+        text = f"{CLOSED}. It sent this instead of events: {instead}"
+        return ResponseError(text, ErrorDetails(retryable=False))
+    return ResponseError(CLOSED, ErrorDetails(retryable=True))

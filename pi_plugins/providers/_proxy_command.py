@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import signal
 import socket
-import sys
-from typing import Any, Final
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,9 +15,14 @@ from pi_core import Build, ConfigError
 
 from ._proxy_app import PATH, ProxyApp, ProxyLimits
 
+if TYPE_CHECKING:
+    import uvicorn
+
 DEFAULT_PORT: Final = 8737
 _HELP: Final = {"help_option_names": ["-h", "--help"]}
 _MEGABYTE: Final = 1024 * 1024
+_LAST_SECONDS: Final = 5
+"""How long the last words of a proxy that stops may take."""
 
 
 @click.group(context_settings=_HELP)
@@ -63,42 +69,73 @@ def serve(build: Build, /, host: str, port: int, **options: Any) -> int:
         headers=options["headers"],
         limits=limits,
     )
-    asyncio.run(_run(app, host, port, options["grace"], bool(token), options["models"]))
-    return 0
+    models = ", ".join(options["models"]) or "all that are known here"
+    about = f"models: {models}; token: {'wanted' if token else 'none'}"
+    received = asyncio.run(_run(app, host, port, options["grace"], about))
+    return 128 + received[0] if received else 0
 
 
-async def _run(app: ProxyApp, host: str, port: int, grace: int, token: bool, models: tuple[str, ...]) -> None:
+def make_server(app: ProxyApp, grace: int) -> uvicorn.Server:
+    """Return the HTTP server around a proxy.
+
+    :param grace: seconds that requests may go on when it is stopped.
+    :raises ConfigError: there is none installed.
+    """
     try:
         import uvicorn
     except ImportError as error:
         raise ConfigError("pi proxy serve needs the extra 'proxy': pip install 'pi-agent-framework[proxy]'") from error
-    await app.load_models()
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=grace,
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            stopping = asyncio.get_running_loop().call_later(grace, app.stop)
+            await super().shutdown(sockets)
+            stopping.cancel()
+
+    return Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=grace + _LAST_SECONDS,
+        )
     )
-    listening = _listen(host, port)
+
+
+async def _run(app: ProxyApp, host: str, port: int, grace: int, about: str) -> list[int]:
+    """Serve until a signal comes, and return those that came."""
+    server = make_server(app, grace)
+    await app.load_models()
+    listening = listen(host, port)
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        server.should_exit = True
+
+    # While the server runs it takes the signals itself, and passes them on afterwards.
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         where = f"[{host}]" if ":" in host else host
-        click.echo(
-            f"pi: proxy at http://{where}:{listening.getsockname()[1]} ({PATH}); "
-            f"models: {', '.join(models) or 'all that are known here'}; token: {'wanted' if token else 'none'}",
-            err=True,
-        )
-        sys.stderr.flush()
-        await uvicorn.Server(config).serve(sockets=[listening])
+        click.echo(f"pi: proxy at http://{where}:{listening.getsockname()[1]} ({PATH}); {about}", err=True)
+        await server.serve(sockets=[listening])
     finally:
         listening.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return received
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    :raises ConfigError: it cannot.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)

@@ -194,7 +194,7 @@ class ProxyDecoder:
         fields = {key: value[key] for key in given if value.get(key) is not None}
         reason = value.get("reason")
         if kind == "done":
-            if reason not in _DONE_REASONS:
+            if not isinstance(reason, str) or reason not in _DONE_REASONS:
                 raise ResponseError(f"Received done with the reason {reason!r}", _BROKEN)
             self.final = DoneEvent(self._assembler.message(reason, **fields))
             return
