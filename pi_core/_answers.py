@@ -12,9 +12,13 @@ from typing import Any, Final, get_args
 from .context import AgentContext, Turn, TurnUpdate
 from .events import (
     AgentEndEvent,
+    MessageEndEvent,
+    MessageStartEvent,
+    MessageUpdateEvent,
     ToolExecutionEndEvent,
     ToolExecutionStartEvent,
     ToolExecutionUpdateEvent,
+    TurnEndEvent,
 )
 from .messages import (
     AgentMessage,
@@ -85,6 +89,10 @@ _COPIES: Final[Mapping[type, Callable[[Any], Any]]] = {
     Context: lambda context: replace(context, messages=_own_list(context.messages), tools=_own_list(context.tools)),
     StreamOptions: lambda options: options.replace(headers=_data(options.headers), metadata=_data(options.metadata)),
     AgentEndEvent: lambda event: AgentEndEvent(list(event.messages)),
+    TurnEndEvent: lambda event: TurnEndEvent(event.message, event.tool_results),
+    MessageStartEvent: lambda event: MessageStartEvent(event.given),
+    MessageUpdateEvent: lambda event: MessageUpdateEvent(event.assistant_message_event),
+    MessageEndEvent: lambda event: MessageEndEvent(event.message),
     ToolExecutionStartEvent: lambda event: replace(event, args=_data(event.args)),
     ToolExecutionUpdateEvent: lambda event: replace(
         event, args=_data(event.args), partial_result=_result(event.partial_result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, ClassVar
 
 from pi_core import AgentEvent, hookimpl, tool
@@ -57,6 +58,8 @@ class EventHook(WrappedNotify):
             for name in ("result", "partial_result"):
                 if hasattr(event, name):
                     spoil(getattr(event, name))
+            for field in fields(event):
+                setattr(event, field.name, None)
 
         def run(*plugins: Any) -> tuple[list[Any], list[Any]]:
             agent, _, log = scripted_agent(
