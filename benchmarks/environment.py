@@ -79,14 +79,20 @@ class BareEnvironment:
         path.chmod(0o755)
         return str(path)
 
-    def add_plugins(self, count: int) -> dict[str, str]:
-        """Make installed plugins in a folder of their own; returns the environment variables that add it."""
-        place = self.folder / "plugins"
+    def add_plugins(self, count: int, others: int = 0) -> dict[str, str]:
+        """Make installed plugins in a folder of their own; returns the environment variables that add it.
+
+        :param others: how many distributions that offer no plugin, but a command, lie beside them.
+        """
+        place = self.folder / f"plugins_{count}_{others}"
         place.mkdir()
         for number in range(count):
             name = f"bench_plugin{number}"
             (place / f"{name}.py").write_text(_PLUGIN % {"number": number})
             _describe(place, name, "1.0", {"pi": {name: f"{name}:Plugin"}})
+        for number in range(others):
+            name = f"bench_other{number}"
+            _describe(place, name, "1.0", {"console_scripts": {name: f"{name}:main"}})
         return {**self.environ, "PYTHONPATH": str(place)}
 
 

@@ -161,7 +161,7 @@ def crowd(settings: Settings) -> Iterator[Row]:
 def startup(settings: Settings) -> Iterator[Row]:
     """Processes that start."""
     with Startup() as start:
-        for measured in (start.imports, start.version, start.first_byte, start.build):
+        for measured in (start.imports, start.version, start.first_byte, start.build, start.pinned, start.search):
             yield measured(settings.rounds(11, 3))
 
 

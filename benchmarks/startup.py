@@ -6,6 +6,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Final, Self
@@ -15,6 +16,8 @@ from .processes import Job, MeasurementError, cpu_to_first_byte, process_cpu, ta
 from .table import Row
 
 _PLUGINS: Final = 20
+_PINNED_PLUGINS: Final = 10
+_OTHERS: Final = 100
 _FIRST_BYTE_BASE: Final = "import asyncio, ssl, click, pydantic, httpx"
 _MODEL: Final = "import pydantic\nclass M(pydantic.BaseModel):\n    x: int"
 _BUILD: Final = """
@@ -37,6 +40,19 @@ for target in {targets!r}:
     module, _, name = target.partition(":")
     manager.register(getattr(importlib.import_module(module), name)())
 """
+_PINNED: Final = """
+from pi_core import Build
+build = Build.load({path!r})
+build.hooks
+assert len(build.plugins) == {count}, build.plugins
+"""
+_SEARCH: Final = """
+import email.parser, importlib.metadata, json, time
+from pi_core._loader import installed
+began = time.process_time()
+{search}
+print(json.dumps({{"cpu_s": time.process_time() - began}}))
+"""
 
 
 class Startup:
@@ -49,6 +65,27 @@ class Startup:
 
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
+
+    @cached_property
+    def crowded(self) -> dict[str, str]:
+        """Environment variables that add 10 plugins and 100 distributions that offer none."""
+        return self._bare.add_plugins(_PINNED_PLUGINS, _OTHERS)
+
+    @cached_property
+    def pinned_build(self) -> str:
+        """A program that loads a build file, which names each of those plugins with its distribution."""
+        path = Path(self._folder.name) / "pi-build.toml"
+        names = [f"bench_plugin{number}" for number in range(_PINNED_PLUGINS)]
+        tables = [f'[[plugins]]\nname = "{name}"\ndistribution = "{name}"\n' for name in names]
+        path.write_text("\n".join(('[build]\nname = "bench"\n', *tables)), encoding="utf-8")
+        return _PINNED.format(path=str(path), count=len(names))
+
+    def output(self, code: str) -> str:
+        """Run a program where :attr:`crowded` is and return what it prints.
+
+        :raises MeasurementError: it failed.
+        """
+        return _output(self._python(code), self.crowded)
 
     def _python(self, code: str) -> tuple[str, ...]:
         return (self._bare.python, "-c", code)
@@ -98,6 +135,27 @@ class Startup:
         ours, floor = (found["cpu_s"] * 1000 for found in take_turns(jobs, rounds))
         name = f"build with {_PLUGINS} plugins installed"
         return Row(name, ours, floor, 1.5, "ms", _PLUGINS, against="imported and registered by hand")
+
+    def pinned(self, rounds: int) -> Row:
+        """Loading a build file that says where its plugins are, however much else is installed."""
+        targets = tuple(f"bench_plugin{number}:Plugin" for number in range(_PINNED_PLUGINS))
+        programs = (self.pinned_build, _REGISTER.format(targets=targets))
+        jobs = [Job(command=self._python(code), environ=self.crowded) for code in programs]
+        take_turns(jobs, 1)
+        ours, floor = (found["cpu_s"] * 1000 for found in take_turns(jobs, rounds))
+        name = f"pinned build of {_PINNED_PLUGINS} plugins, {_OTHERS} distributions installed"
+        return Row(name, ours, floor, 1.5, "ms", _PINNED_PLUGINS, against="imported and registered by hand")
+
+    def search(self, rounds: int) -> Row:
+        """Finding what is installed for two builds of one process; imports are not counted."""
+        searches = ("installed(), installed()", "importlib.metadata.entry_points(group='pi')")
+        jobs = [
+            Job(command=self._python(_SEARCH.format(search=search)), reports=True, environ=self.crowded)
+            for search in searches
+        ]
+        take_turns(jobs, 1)
+        ours, floor = (found["cpu_s"] * 1000 for found in take_turns(jobs, rounds))
+        return Row(f"scan of {_OTHERS} distributions", ours, floor, 1.2, "ms", _OTHERS, against="entry_points once")
 
 
 def _alternate(first: Callable[[], float], second: Callable[[], float], rounds: int) -> tuple[float, float]:

@@ -26,6 +26,34 @@ from benchmarks.table import Row, as_text
 from benchmarks.work import Work, argument_deltas, measure
 from pi_core import AbortSignal, AgentEvent
 
+COUNTED = """
+import importlib.metadata, json, sys
+from pi_core import Build
+found = {{"entry_points": 0, "distributions": 0, "others": 0}}
+def counted(name, function):
+    def call(*args, **kwargs):
+        found[name] += 1
+        return function(*args, **kwargs)
+    setattr(importlib.metadata, name, call)
+for name in ("entry_points", "distributions"):
+    counted(name, getattr(importlib.metadata, name))
+def audit(event, args):
+    found["others"] += event == "open" and "bench_other" in str(args[0])
+sys.addaudithook(audit)
+{program}
+print(json.dumps(found))
+"""
+"""Runs a program and prints how often it searched, and opened a file of a distribution that offers no plugin.
+
+Only after the import is counted: pydantic searches for plugins of its own with its first model.
+"""
+
+TWO_BUILDS = """
+for _ in range(2):
+    build = Build.from_environment()
+    assert sum(record.target.startswith("bench_plugin") for record in build.plugins) == 10
+"""
+
 KEYS = {"name", "ours", "floor", "ratio", "target", "unit", "n", "bounds", "against", "met"}
 
 
@@ -136,11 +164,16 @@ def test_a_process_measures_both_sides() -> None:
 
 def test_processes_start_in_an_environment_of_their_own() -> None:
     with Startup() as start:
-        for row in (start.imports(1), start.version(1), start.build(1)):
+        for row in (start.imports(1), start.version(1), start.build(1), start.pinned(1), start.search(1)):
             assert row.ours is not None
             assert row.floor is not None
             assert row.ours > 1
             assert row.floor > 1
+        pinned = json.loads(start.output(COUNTED.format(program=start.pinned_build)))
+        scanned = json.loads(start.output(COUNTED.format(program=TWO_BUILDS)))
+        assert pinned == {"entry_points": 0, "distributions": 0, "others": 0}
+        assert scanned["entry_points"] == 1
+        assert scanned["others"] == 100
         left = Path(start._folder.name)
         assert left.exists()
     assert not left.exists()
