@@ -3,8 +3,8 @@
 An implementation takes only the arguments it wants, by name. Where a hook is declared ``async``, an implementation may
 be ``def`` or ``async def``. Plugins are called in the order the build names them, the rest by plugin name;
 ``tryfirst`` and ``trylast`` work as in pluggy. Hooks get copies of lists and arguments: what they return counts, what
-they edit in place does not. Messages are shared and stay as they are; ``message.model_copy(update=...)`` makes a changed
-one. ``ctx`` is the :class:`~pi_core.RunContext` of the current run.
+they edit in place does not. Messages are shared and stay as they are; ``message.model_copy(update=...)`` makes a
+changed one. ``ctx`` is the :class:`~pi_core.RunContext` of the current run.
 """
 
 from __future__ import annotations
