@@ -93,10 +93,14 @@ def installed() -> tuple[Offer, ...]:
     """Find what is offered, once per process, in an order that does not depend on the file system."""
     from importlib import metadata
 
+    @functools.cache
+    def described(distribution: metadata.Distribution) -> list[str]:
+        told = distribution.metadata
+        return [(told.get_all(key) or [""])[0] for key in ("Name", "Version")]
+
     offers = []
     for entry in metadata.entry_points(group=GROUP):
-        told = None if entry.dist is None else entry.dist.metadata
-        name, version = ("" if told is None or key not in told else told[key] for key in ("Name", "Version"))
+        name, version = ("", "") if entry.dist is None else described(entry.dist)
         offers.append(Offer(entry.name, entry.value, name, version, entry.load))
     return tuple(arrange(offers, ()))
 
