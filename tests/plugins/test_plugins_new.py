@@ -97,16 +97,19 @@ def test_each_does_what_it_is_there_for(written: Written) -> None:
 
 
 def test_tox_is_green(written: Written, tmp_path: Path) -> None:
+    # Under tox its variables name the folder of its environments, which the one started here would make anew.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TOX_")}
     written.workshop.environment(tmp_path / "venv").install("tox>=4")
     links = f"{written.workshop.wheels} {os.environ.get('PIP_FIND_LINKS', '')}".strip()
     done = subprocess.run(
         [str(tmp_path / "venv" / "bin" / "tox")],
         cwd=written.project("weather"),
-        env={**os.environ, "PIP_FIND_LINKS": links},
+        env={**kept, "PIP_FIND_LINKS": links},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert (written.project("weather") / ".tox").is_dir()
     assert "congratulations" in done.stdout
     assert " passed" in done.stdout
