@@ -135,7 +135,7 @@ class ProxyApp:
             body = json.dumps({"error": redact(str(refused), self._secrets)}).encode()
             kind = (b"content-type", b"application/json")
             await _answer(send, refused.status, body, [kind, *cors, *refused.headers])
-            _log.info("refused: %s %s", refused.status, refused)
+            _log.info("refused: %s %r", refused.status, str(refused))
 
     # --- who may ask ---
 
@@ -358,10 +358,10 @@ class _Response:
             serving.cancel()
 
     async def _beat(self) -> None:
-        """Send comments while the provider is silent, so that nobody on the way takes the connection for dead."""
+        """Send comments, so that nobody on the way takes the connection for dead while the provider is silent."""
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            if self._begun and not self._sending.locked():
+            if not self._sending.locked():
                 await self._write(b": \n\n", more=True)
 
 

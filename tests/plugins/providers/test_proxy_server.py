@@ -132,7 +132,7 @@ replies = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=12)
 @given(st.lists(replies, min_size=1, max_size=8))
 def test_any_response_is_the_same_through_the_proxy(played: list[Reply]) -> None:
     async def go() -> list[tuple[list[Any], list[Any]]]:
@@ -449,12 +449,23 @@ def test_a_client_that_reads_nothing_is_let_go() -> None:
     asyncio.run(go())
 
 
-def test_comments_tell_that_the_connection_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begun", [True, False])
+def test_comments_tell_that_the_connection_lives(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_proxy_app, "HEARTBEAT_SECONDS", 0.01)
 
     async def go() -> str:
         gate = Barrier()
-        async with proxied(Backend(Reply("a", Wait(gate), "b"))) as proxy, httpx.AsyncClient(trust_env=False) as client:
+
+        class Slow:
+            @hookimpl
+            async def get_api_key(self) -> None:
+                await gate.wait()
+
+        backend = Backend(Reply("a", Wait(gate), "b"))
+        async with (
+            proxied(backend, *([] if begun else [Slow()])) as proxy,
+            httpx.AsyncClient(trust_env=False) as client,
+        ):
             headers = {"authorization": f"Bearer {TOKEN}"}
             async with client.stream("POST", f"{proxy.url}/api/stream", json=BODY, headers=headers) as answer:
                 text = ""
@@ -466,6 +477,7 @@ def test_comments_tell_that_the_connection_lives(monkeypatch: pytest.MonkeyPatch
 
     text = asyncio.run(go())
     assert '"type":"done"' in text
+    assert text.startswith("data: " if begun else ": \n\n")
     assert text.index(": \n\n") < text.index('"delta":"b"')
 
 
