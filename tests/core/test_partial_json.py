@@ -279,14 +279,14 @@ def test_forgiven_texts(text: str, arguments: dict[str, Any]) -> None:
         ('{"a":' + "[" * 100_000 + "]" * 100_000 + "}", "Tool arguments are nested too deeply"),
         ("[1]", "Tool arguments must be a JSON object"),
         ('{"a":1} x', "Extra data"),
-        ('{"a":1,}', "Expecting property name"),
+        ('{"a":1,}', ("Expecting property name", "Illegal trailing comma")),  # the latter since Python 3.13
         ('{"a":"b', "Unterminated string"),
         ('{"a":"b\\', "Unterminated string"),
         ("{'a':1}", "Expecting property name"),
     ],
     ids=lambda text: text[:20],
 )
-def test_rejected_texts(text: str, message: str) -> None:
+def test_rejected_texts(text: str, message: str | tuple[str, ...]) -> None:
     arguments, error = parse_arguments(text)
     assert arguments == {}
     assert error is not None
