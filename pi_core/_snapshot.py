@@ -155,9 +155,25 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def _record(distribution: Distribution) -> Iterator[PackagePath]:
+    """What a distribution brought, be it there or not: from Python 3.12 on, ``files`` leaves out what is missing."""
+    import csv
+    from importlib.metadata import FileHash, PackagePath
+
+    text = distribution.read_text("RECORD")
+    if not text:
+        yield from distribution.files or ()
+        return
+    for name, *rest in csv.reader(text.splitlines()):
+        found = PackagePath(name)
+        found.hash = FileHash(rest[0]) if rest and rest[0] else None
+        found.dist = distribution
+        yield found
+
+
 def _recorded_files(distribution: Distribution) -> Iterator[PackagePath]:
     """The files a wheel brought: no compiled ones, no scripts, and of the metadata only the entry points."""
-    for found in distribution.files or ():
+    for found in _record(distribution):
         metadata = found.parts[0].endswith(".dist-info")
         if found.parts[0] != ".." and found.suffix != ".pyc" and (not metadata or found.name == "entry_points.txt"):
             yield found
