@@ -104,3 +104,13 @@ def test_tool_call_and_its_result(api: str, address: str) -> None:
     assert (answer.stop_reason, bool(answer.text)) == ("stop", True), answer.error_message
     assert events.count("message_update") > 2
     assert schema.accepted == 2
+
+
+@pytest.mark.parametrize("api", MODELS)
+def test_refused_request(api: str, address: str) -> None:
+    wrong = model(api, address).model_copy(update={"base_url": f"{address}/nowhere"})
+    message = Agent(model=wrong, plugins=PLUGINS).run_sync("Say hello.")[-1]
+    assert message.stop_reason == "error"
+    assert message.error_details is not None
+    assert message.error_details.status == 404
+    assert message.error_message
