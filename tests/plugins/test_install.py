@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-import venv
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from typing import Any
 import pytest
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(900)]
-ROOT = Path(__file__).parents[2]
 
 GOOD = """
 import os
@@ -63,70 +60,22 @@ BROKEN: dict[str, tuple[str, str, str]] = {
 """Version, source and complaint of every plugin that cannot be used, by plugin name."""
 
 
-class Workshop:
-    """Builds wheels in an environment of its own.
-
-    :param folder: where everything is written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.python = make_environment(folder / "workshop")
-        pip(self.python, "hatchling>=1.25")
-
-    def wheel(self, source: Path) -> Path:
-        """Build the wheel of a project."""
-        out = self.folder / "wheels"
-        command = [str(self.python), "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
-        done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return out / Path((done.stdout + done.stderr).strip().splitlines()[-1]).name
-
-    def plugin(self, distribution: str, version: str, plugin: str, source: str) -> Path:
-        """Build the wheel of a plugin of one module."""
-        project = self.folder / "sources" / distribution
-        project.mkdir(parents=True)
-        module = distribution.replace("-", "_")
-        (project / f"{module}.py").write_text(source, encoding="utf-8")
-        (project / "pyproject.toml").write_text(
-            f'[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n\n'
-            f'[project]\nname = "{distribution}"\nversion = "{version}"\n\n'
-            f'[project.entry-points.pi]\n{plugin} = "{module}:Plugin"\n\n'
-            f'[tool.hatch.build.targets.wheel]\ninclude = ["{module}.py"]\n',
-            encoding="utf-8",
-        )
-        return self.wheel(project)
-
-
-def make_environment(folder: Path) -> Path:
-    """Make a virtual environment without pip and return its interpreter."""
-    venv.create(folder, with_pip=False)
-    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-
-
-def pip(python: Path, *arguments: str) -> None:
-    """Install into an environment with the pip of this one."""
-    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 class Installed:
     """The project from its wheel, with one good plugin, and broken ones beside it.
 
     :param folder: the folder it runs in.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workshop: Any) -> None:
         self.folder = folder
-        workshop = Workshop(folder)
-        self.python = make_environment(folder / "venv")
-        pip(self.python, str(workshop.wheel(ROOT)), str(workshop.plugin("pi-good", "1.0", "good", GOOD)))
+        good = workshop.plugin("pi-good", "1.0", "good", GOOD)
+        environment = workshop.environment(folder / "venv", good)
+        self.python = environment.python
         broken = [workshop.plugin(f"pi-{name}", version, name, source) for name, (version, source, _) in BROKEN.items()]
         broken.append(workshop.plugin("pi-twice", "1.7", "good", GOOD))
         broken.append(workshop.plugin("pi-owner", "1.8", "owner", GOOD))
         self.broken = folder / "broken"
-        pip(self.python, "--no-deps", "--target", str(self.broken), *map(str, broken))
+        environment.install("--no-deps", "--target", self.broken, *broken)
 
     def run(
         self, *arguments: str, broken: bool = False, script: Iterable[Any] = (), **environ: str
@@ -158,8 +107,8 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return Installed(tmp_path_factory.mktemp("install"))
+def installed(tmp_path_factory: pytest.TempPathFactory, workshop: Any) -> Installed:
+    return Installed(tmp_path_factory.mktemp("install"), workshop)
 
 
 SHOUT = [{"blocks": [{"toolCall": {"name": "shout", "arguments": {"text": "hello"}}}]}, "done"]
