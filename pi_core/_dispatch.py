@@ -13,7 +13,7 @@ from functools import cache
 from types import CodeType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from ._answers import copied
+from ._answers import copier_of
 from .errors import HookError, PluginFailure, describe_owner, own_words
 from .tools import Block
 
@@ -130,7 +130,8 @@ def bind(
     """
     given = {name: name for name in (*wanted, *by_name)}
     for name in given.keys() & set(copies):
-        given[name] = f"{name}[:] if type({name}) is list else _copied({name})"
+        other = f"{name} if (copy := _copier_of(type({name}))) is None else copy({name})"
+        given[name] = f"{name}[:] if type({name}) is list else {other}"
     if list(given.values()) == list(arguments) and not by_name:
         return function
     passed = [given[name] for name in wanted] + [f"{name}={given[name]}" for name in by_name]
@@ -138,7 +139,7 @@ def bind(
     if proceed:
         passed.append("proceed=proceed")
     code = _compiled(f"lambda {', '.join(head)}: _function({', '.join(passed)})")
-    bound: Callable[..., Any] = eval(code, {"_function": function, "_copied": copied})
+    bound: Callable[..., Any] = eval(code, {"_function": function, "_copier_of": copier_of})
     return bound
 
 

@@ -67,7 +67,7 @@ class Requests:
         run, hooks, ctx = self._run, self._run.hooks, self._run.ctx
         if "transform_context" not in run.hooked and "convert_to_llm" not in run.hooked:
             return self._convert_new(run.context.messages)
-        given = list(run.context.messages)
+        given = run.context.messages
         messages = await hooks.transform_context(given, ctx) if "transform_context" in run.hooked else given
         converted = await hooks.convert_to_llm(messages, ctx) if "convert_to_llm" in run.hooked else None
         if converted is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 from ._answers import copied
 from ._caller import APPLICATION, HookCaller
@@ -70,7 +70,11 @@ class Hooks(HookCaller):
     async def transform_context(self, messages: list[AgentMessage], ctx: RunContext) -> list[AgentMessage]:
         """Return the messages of this request; each implementation gets a list of its own."""
         plan = self._plan("transform_context")
-        return messages if plan is None else cast("list[AgentMessage]", await self._run(plan, (messages, ctx), chain))
+        if plan is None:
+            return messages
+        # A wrapper may edit what proceed() gives it.
+        given = list(messages) if plan.wrappers else messages
+        return cast("list[AgentMessage]", await self._run(plan, (given, ctx), chain))
 
     async def convert_to_llm(self, messages: list[AgentMessage], ctx: RunContext) -> list[Message] | None:
         """Return a plugin's conversion, ``None`` to use the core's."""
@@ -132,12 +136,12 @@ class Hooks(HookCaller):
             return call
         return cast("Block | ToolCall", await self._run(plan, (call, ctx), self._guard_call))
 
-    async def _guard_call(self, plan: Plan, arguments: tuple[Any, ...]) -> Block | ToolCall:
-        def refuse(found: Implementation, error: Exception) -> Any:
-            self.report(found.failure(error))
-            raise found.failed(error)
+    def _guard_call(self, plan: Plan, arguments: tuple[Any, ...]) -> Awaitable[Any]:
+        return guard(plan, arguments, _with_arguments, self._refuse_call)
 
-        return cast("Block | ToolCall", await guard(plan, arguments, _with_arguments, refuse))
+    def _refuse_call(self, found: Implementation, error: Exception) -> NoReturn:
+        self.report(found.failure(error))
+        raise found.failed(error)
 
     async def execute_tool(self, call: ToolCall, ctx: RunContext) -> ToolResult:
         """Return the result of a call: a plugin's, else the tool's own."""
@@ -269,22 +273,22 @@ async def _execute(plan: Plan, arguments: tuple[Any, ...]) -> ToolResult:
     return await call.run() if answer is None else cast("ToolResult", answer)
 
 
-async def _patched(plan: Plan, arguments: tuple[Any, ...]) -> tuple[ToolResult, bool]:
+def _patched(plan: Plan, arguments: tuple[Any, ...]) -> Awaitable[tuple[ToolResult, bool]]:
     call, result, is_error, ctx = arguments
-
-    def apply(state: tuple[ToolResult, bool], patch: ToolResultPatch) -> tuple[ToolResult, bool]:
-        return patch.apply(*state)
-
-    return await fold(plan, (result, is_error), lambda state: (call, *state, ctx), apply)
+    return fold(plan, (result, is_error), lambda state: (call, *state, ctx), _with_patch)
 
 
-async def _updated(plan: Plan, arguments: tuple[Any, ...]) -> TurnUpdate:
+def _with_patch(state: tuple[ToolResult, bool], patch: ToolResultPatch) -> tuple[ToolResult, bool]:
+    return patch.apply(*state)
+
+
+def _updated(plan: Plan, arguments: tuple[Any, ...]) -> Awaitable[TurnUpdate]:
     turn, ctx = arguments
 
     def given(state: TurnUpdate) -> tuple[Turn, RunContext]:
         return (turn if state.context is None else turn.copy(context=state.context)), ctx
 
-    return await fold(plan, TurnUpdate(), given, _merged)
+    return fold(plan, TurnUpdate(), given, _merged)
 
 
 def _merged(state: TurnUpdate, answer: TurnUpdate) -> TurnUpdate:
