@@ -30,7 +30,7 @@ class Offer:
     """A plugin that an installed distribution offers.
 
     :param name: the entry-point name, which is the plugin's name.
-    :param target: ``module:attribute``.
+    :param target: ``module:attribute``, or the path of a file.
     """
 
     name: str
@@ -119,6 +119,7 @@ def arrange(offers: Iterable[Offer], order: Sequence[str]) -> list[Offer]:
 def load_plugins(
     *,
     offers: Iterable[Offer] | None = None,
+    named: Iterable[Offer] = (),
     objects: Sequence[object] = (),
     order: Sequence[str] = (),
     only: Sequence[str] | None = None,
@@ -131,6 +132,7 @@ def load_plugins(
     """Load plugins and collect what they contribute.
 
     :param offers: what may be loaded; everything that is installed by default.
+    :param named: what is loaded beside them, whatever is left out, such as plugin files.
     :param objects: plugin objects given by the application; they come first and beat an installed one of their name.
     :param order: plugin names in call order; the rest follows by name.
     :param only: load these and nothing else.
@@ -141,7 +143,7 @@ def load_plugins(
     :raises PluginError: an object of the application fails, or, with ``strict``, any plugin.
     :raises ConfigError: with ``strict``, a name in the configuration is that of nothing here.
     """
-    found = list(installed() if offers is None else offers)
+    found = [*(installed() if offers is None else offers), *named]
     blocked = list(block)
     records = [
         PluginRecord(plugin_name(plugin), _target(plugin), "", "loaded", plugin=plugin, given=True)
@@ -154,16 +156,21 @@ def load_plugins(
         records.append(record)
         if offer.name in barred or normalized(offer.distribution) in barred:
             record.state, record.reason = "blocked", "blocked by configuration, not imported"
-        elif (only is not None and offer.name not in only) or (built_in_only and not offer.built_in):
+        elif offer.distribution and (
+            (only is not None and offer.name not in only) or (built_in_only and not offer.built_in)
+        ):
             record.state, record.reason = "left out", "not part of this build, not imported"
         elif offer.name in taken:
             record.state = "shadowed"
+            way_out = (
+                f"Block one distribution with PI_BLOCK={offer.distribution}" if offer.distribution else "Rename it"
+            )
             record.reason = (
-                f"{describe_owner(offer.name, offer.origin)} is not loaded: the name is taken by {taken[offer.name]}. "
-                f"Block one distribution with PI_BLOCK={offer.distribution}"
+                f"{describe_owner(offer.name, offer.origin or offer.target)} is not loaded: the name is taken by "
+                f"{taken[offer.name]}. {way_out}"
             )
         else:
-            taken[offer.name] = f"{offer.target} from {offer.origin}"
+            taken[offer.name] = f"{offer.target} from {offer.origin}" if offer.origin else offer.target
             _import(offer, record)
     for name in only or ():
         if name not in {record.name for record in records}:

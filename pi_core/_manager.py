@@ -39,6 +39,12 @@ def read_specs(holder: object) -> dict[str, Spec]:
     return specs
 
 
+def implements(holder: object) -> bool:
+    """Whether a module, class or object has functions that are marked as implementations of a hook."""
+    reader = pluggy.PluginManager(PROJECT)
+    return any(reader.parse_hookimpl_opts(holder, name) is not None for name in dir(holder))
+
+
 def _core_specs() -> dict[str, Spec]:
     specs = read_specs(hookspecs)
     return {name: specs[name] for name in vars(hookspecs) if name in specs}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._loader import Loaded, PluginRecord, load_plugins
 from ._log import log
+from ._plugin_files import file_offer
 from ._registry import Registry
 from .agent import Agent
 from .context import SelectionContext
@@ -30,6 +31,7 @@ class Build:
     left out and reported by :meth:`problems`.
 
     :param plugins: plugin objects, called before the installed ones.
+    :param files: plugin files, or folders with an ``__init__.py``; each is loaded as an installed one is.
     :param order: plugin names in call order; the rest follows by name.
     :param only: load these installed plugins and no others.
     :param block: plugin or distribution names that are not imported.
@@ -41,6 +43,7 @@ class Build:
     :raises ConfigError: with ``strict``, an argument names what is not there.
     """
 
+    _arguments: dict[str, Any]
     settings: BuildSettings | None = None
     """The table ``[build]`` of the file it was loaded from; ``None`` without one."""
 
@@ -48,6 +51,7 @@ class Build:
         self,
         plugins: Sequence[object] = (),
         *,
+        files: Sequence[str | os.PathLike[str]] = (),
         order: Sequence[str] = (),
         only: Sequence[str] | None = None,
         block: Iterable[str] = (),
@@ -56,16 +60,44 @@ class Build:
         conflicts: Mapping[str, str] | None = None,
         strict: bool = False,
     ) -> None:
+        self._arguments = {
+            "plugins": tuple(plugins),
+            "files": tuple(files),
+            "order": order,
+            "only": only,
+            "block": tuple(block),
+            "built_in_only": built_in_only,
+            "options": dict(options or {}),
+            "conflicts": conflicts,
+            "strict": strict,
+        }
         self._loaded: Loaded = load_plugins(
+            named=[file_offer(file) for file in files],
             objects=plugins,
             order=order,
             only=only,
-            block=block,
+            block=self._arguments["block"],
             built_in_only=built_in_only,
             options=options,
             decisions=conflicts,
             strict=strict,
         )
+
+    def extended(
+        self, *, files: Sequence[str | os.PathLike[str]] = (), options: Mapping[str, Any] | None = None
+    ) -> Build:
+        """Return a build made as this one was, with further plugin files and options of plugins.
+
+        :param options: by plugin name; they replace this build's for the plugins that are named.
+        :raises BuildError: this is a pinned build, which loads what its file names and nothing else.
+        :raises PluginError: a plugin object fails, or, with ``strict``, any plugin.
+        """
+        if self.settings is not None:
+            raise BuildError("a build file says all that is loaded: name plugins and their options there")
+        arguments = dict(self._arguments)
+        arguments["files"] = (*arguments["files"], *files)
+        arguments["options"] = {**arguments["options"], **(options or {})}
+        return Build(**arguments)
 
     @classmethod
     def from_environment(cls, *, built_in_only: bool = False, environ: Mapping[str, str] | None = None) -> Build:
@@ -86,7 +118,7 @@ class Build:
 
         file, loaded = load_pinned(Path(path), os.environ if environ is None else environ)
         build = cls.__new__(cls)
-        build._loaded, build.settings = loaded, file.build
+        build._loaded, build.settings, build._arguments = loaded, file.build, {}
         try:
             build.tools(file.build.tools)
         except ConfigError as error:

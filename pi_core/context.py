@@ -355,12 +355,18 @@ class SelectionContext:
     :param environ: environment variables, the process's own by default.
     :param base_url: a server address given on the command line or in the build.
     :param api: the wire protocol given with it.
+    :param provider: the provider whose models are looked at; ``None`` for all.
+    :param api_key: a key given for this run, which makes its provider usable.
+    :param thinking_level: the level that the name asked for (``sonnet:high``); set by the plugin that resolves it.
     :param notices: one sentence for each thing that was chosen without being named.
     """
 
     environ: Mapping[str, str] = field(default_factory=dict)
     base_url: str | None = None
     api: str | None = None
+    provider: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    thinking_level: ThinkingLevel | None = None
     notices: list[str] = field(default_factory=list)
 
     def notice(self, text: str) -> None:
