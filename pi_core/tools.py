@@ -172,6 +172,9 @@ class Tool:
     :param constrained_sampling: how strictly the provider should hold the model to the schema.
     :param output_schema: JSON Schema of ``structured_content``.
     :param replay: whether the call may be made again after a crash.
+    :param prompt_snippet: one line that says in a system prompt what the tool is for; without it the tool is not listed
+        there, and the model knows it by its description alone.
+    :param prompt_guidelines: rules for a system prompt that hold while the model may call the tool.
     """
 
     name: str
@@ -185,6 +188,8 @@ class Tool:
     constrained_sampling: Mapping[str, Any] | Literal[False] | None = None
     output_schema: dict[str, Any] | None = None
     replay: Literal["never", "safe"] | None = None
+    prompt_snippet: str | None = None
+    prompt_guidelines: tuple[str, ...] = ()
     schema: dict[str, Any] = field(init=False, repr=False)
     model: type[BaseModel] | None = field(init=False, repr=False)
     is_async: bool = field(init=False, repr=False)
@@ -204,6 +209,8 @@ class Tool:
                 f"tool '{self.name}': parameters must be a JSON Schema object or a pydantic model, "
                 f"got {type(self.parameters).__name__}"
             )
+        if isinstance(self.prompt_guidelines, str):
+            raise ValueError(f"tool '{self.name}': prompt_guidelines is a sequence of lines, got one text")
         self.label = self.label or self.name
         function = self.execute if inspect.isroutine(self.execute) else type(self.execute).__call__
         self.is_async = inspect.iscoroutinefunction(self.execute) or inspect.iscoroutinefunction(function)

@@ -58,6 +58,7 @@ def bash_tool(options: ToolsOptions) -> Tool:
         },
         execute=execute,
         constrained_sampling=STRICT,
+        prompt_snippet="run a command",
     )
 
 

@@ -72,6 +72,8 @@ def edit_tool(options: ToolsOptions) -> Tool:
         execute=execute,
         constrained_sampling=STRICT,
         prepare_arguments=_prepare,
+        prompt_snippet="replace parts of a file",
+        prompt_guidelines=("Read a file before you edit it, and copy oldText from it character by character.",),
     )
 
 

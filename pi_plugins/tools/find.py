@@ -43,6 +43,8 @@ def find_tool(options: ToolsOptions) -> Tool:
         execute=execute,
         timeout=options.search_timeout,
         replay="safe",
+        prompt_snippet="look for files by name",
+        prompt_guidelines=("Look for files with find, not with a command.",),
     )
 
 

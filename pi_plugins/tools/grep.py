@@ -59,6 +59,8 @@ def grep_tool(options: ToolsOptions) -> Tool:
         execute=execute,
         timeout=options.search_timeout,
         replay="safe",
+        prompt_snippet="search in files",
+        prompt_guidelines=("Search in files with grep, not with a command.",),
     )
 
 

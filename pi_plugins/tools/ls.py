@@ -37,6 +37,7 @@ def ls_tool(options: ToolsOptions) -> Tool:
         },
         execute=execute,
         replay="safe",
+        prompt_snippet="list a directory",
     )
 
 

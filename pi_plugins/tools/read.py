@@ -53,6 +53,7 @@ def read_tool(options: ToolsOptions) -> Tool:
         execute=execute,
         constrained_sampling=STRICT,
         replay="safe",
+        prompt_snippet="look at a file or an image",
     )
 
 

@@ -48,4 +48,6 @@ def write_tool(options: ToolsOptions) -> Tool:
         },
         execute=execute,
         constrained_sampling=STRICT,
+        prompt_snippet="make a new file or replace a whole one",
+        prompt_guidelines=("Write a whole file only when it is new or most of it changes.",),
     )

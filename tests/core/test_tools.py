@@ -155,6 +155,30 @@ class TestArguments:
             Tool(" ", "T.", SCHEMA, lambda arguments, context: None)
 
 
+class TestWordsForTheSystemPrompt:
+    def test_a_tool_has_none_unless_they_are_given(self) -> None:
+        made = Tool("t", "T.", SCHEMA, lambda arguments, context: None)
+        assert (made.prompt_snippet, made.prompt_guidelines) == (None, ())
+
+    def test_a_function_can_be_given_them(self) -> None:
+        @tool(prompt_snippet="look up a word", prompt_guidelines=("Look words up before you use them.",))
+        def dictionary(word: str) -> str:
+            """Look up a word."""
+            return word
+
+        assert dictionary.prompt_snippet == "look up a word"
+        assert dictionary.prompt_guidelines == ("Look words up before you use them.",)
+
+    def test_they_are_no_part_of_what_is_declared(self) -> None:
+        made = Tool("t", "T.", SCHEMA, lambda arguments, context: None, prompt_snippet="tee")
+        assert made.declaration() == {"name": "t", "description": "T.", "parameters": SCHEMA}
+
+    def test_guidelines_that_are_one_text_are_refused(self) -> None:
+        guidelines: Any = "Be careful."
+        with pytest.raises(ValueError, match="tool 't': prompt_guidelines is a sequence of lines, got one text"):
+            Tool("t", "T.", SCHEMA, lambda arguments, context: None, prompt_guidelines=guidelines)
+
+
 class TestResults:
     @pytest.mark.parametrize(
         ("value", "content", "structured"),
