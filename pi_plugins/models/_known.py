@@ -47,6 +47,17 @@ PROVIDERS: Final[Mapping[str, KnownProvider]] = {
     "moonshot": _compatible("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
     "zai": _compatible("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
     "nvidia": _compatible("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
+    "vercel-ai-gateway": _compatible("https://ai-gateway.vercel.sh/v1", "AI_GATEWAY_API_KEY"),
+    "baseten": _compatible("https://inference.baseten.co/v1", "BASETEN_API_KEY"),
+    "deepinfra": _compatible("https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY"),
+    "chutes": _compatible("https://llm.chutes.ai/v1", "CHUTES_API_KEY"),
+    "ollama-cloud": _compatible("https://ollama.com/v1", "OLLAMA_API_KEY"),
+    "opencode": _compatible("https://opencode.ai/zen/v1", "OPENCODE_API_KEY"),
+    "alibaba": _compatible("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"),
+    "xiaomi": _compatible("https://api.xiaomimimo.com/v1", "XIAOMI_API_KEY"),
+    "zai-coding-cn": _compatible("https://open.bigmodel.cn/api/coding/paas/v4", "ZAI_CODING_CN_API_KEY"),
+    "kimi-coding": _messages("https://api.kimi.com/coding", "KIMI_API_KEY"),
+    "minimax-cn": _messages("https://api.minimaxi.com/anthropic", "MINIMAX_CN_API_KEY"),
 }
 """In the order in which keys are looked for."""
 
