@@ -2,9 +2,53 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Final
+
 from pi_core import hookimpl
 
 from . import hookspecs
+
+if TYPE_CHECKING:
+    from .events import Listener as Listener
+    from .events import SessionEvent as SessionEvent
+    from .events import event_json as event_json
+    from .factory import Prepared as Prepared
+    from .factory import create_session as create_session
+    from .factory import prepare_session as prepare_session
+    from .inputs import Input as Input
+    from .inputs import RunStart as RunStart
+    from .inputs import SlashCommand as SlashCommand
+    from .options import SessionOptions as SessionOptions
+    from .questions import Answer as Answer
+    from .questions import Question as Question
+    from .session import AgentSession as AgentSession
+    from .user_bash import BashResult as BashResult
+
+_HOMES: Final = {
+    "AgentSession": "session",
+    "Answer": "questions",
+    "BashResult": "user_bash",
+    "Input": "inputs",
+    "Listener": "events",
+    "Prepared": "factory",
+    "Question": "questions",
+    "RunStart": "inputs",
+    "SessionEvent": "events",
+    "SessionOptions": "options",
+    "SlashCommand": "inputs",
+    "create_session": "factory",
+    "event_json": "events",
+    "prepare_session": "factory",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{home}", __name__), name)
 
 
 class CodingAgentPlugin:
@@ -14,3 +58,22 @@ class CodingAgentPlugin:
     def register_hookspecs(self) -> list[object]:
         """Offer the hooks of this package."""
         return [hookspecs]
+
+
+__all__ = [
+    "AgentSession",
+    "Answer",
+    "BashResult",
+    "CodingAgentPlugin",
+    "Input",
+    "Listener",
+    "Prepared",
+    "Question",
+    "RunStart",
+    "SessionEvent",
+    "SessionOptions",
+    "SlashCommand",
+    "create_session",
+    "event_json",
+    "prepare_session",
+]

@@ -1,0 +1,153 @@
+"""When and how a session is compacted, and what is told about it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from pi_core import AssistantMessage, Block, ConfigError, Context, StreamOptions, complete
+from pi_plugins.sessions.compaction import (
+    CompactionPreparation,
+    CompactionReason,
+    CompactionResult,
+    context_tokens,
+    prepare,
+    should_compact,
+    summarize,
+)
+
+from .events import CompactionEndEvent, CompactionStartEvent
+
+if TYPE_CHECKING:
+    from .session import AgentSession
+
+
+class Compactor:
+    """Compacts a session: by hand, when its context passes the limit, and when a request did not fit."""
+
+    def __init__(self, session: AgentSession) -> None:
+        self._session = session
+        self._task: asyncio.Task[CompactionResult | None] | None = None
+        self.enabled = session.settings.compaction.enabled
+
+    @property
+    def active(self) -> bool:
+        """Whether a compaction goes on."""
+        return self._task is not None and not self._task.done()
+
+    def abort(self) -> None:
+        """Give the compaction up; the session stays as it is."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def wait(self) -> None:
+        """Wait until no compaction goes on."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def tokens(self) -> int:
+        """Return the estimated tokens of the context."""
+        return context_tokens(self._session.agent.state.messages)
+
+    def is_due(self) -> bool:
+        """Whether the context has passed the limit of its model."""
+        session = self._session
+        return should_compact(self.tokens(), session.model, session.settings.compaction)
+
+    async def at_threshold(self) -> CompactionResult | None:
+        """Compact when the context has passed the limit; ``None`` when it has not, or it failed."""
+        if not self.enabled or not self.is_due():
+            return None
+        return await self.run("threshold")
+
+    async def manually(self, focus: str | None = None) -> CompactionResult:
+        """Compact now.
+
+        :param focus: what the summary is to attend to.
+        :raises ConfigError: a run goes on, there is nothing to compact, or no summary could be made.
+        """
+        if self._session.runs.active or self.active:
+            raise ConfigError("The agent works: compact when it is done, or abort it first")
+        failures: list[str] = []
+        result = await self.run("manual", focus=focus, failures=failures)
+        if result is None:
+            raise ConfigError(failures[0] if failures else "The compaction was given up")
+        return result
+
+    async def run(
+        self,
+        reason: CompactionReason,
+        *,
+        will_retry: bool = False,
+        focus: str | None = None,
+        failures: list[str] | None = None,
+    ) -> CompactionResult | None:
+        """Compact, tell the listeners and plugins, and return the result; ``None`` when there is none.
+
+        :param will_retry: whether the request that did not fit is made again.
+        :param failures: gets why there is no result.
+        """
+        session = self._session
+        preparation = prepare(session.store.path_to(), session.settings.compaction, focus=focus)
+        if preparation is None:
+            if failures is not None:
+                failures.append("There is nothing to compact: the session is shorter than what is kept")
+            return None
+        await session.say(CompactionStartEvent(reason))
+        self._task = asyncio.create_task(self._compact(preparation, reason))
+        result, error, aborted = None, None, False
+        try:
+            result = await asyncio.shield(self._task)
+        except asyncio.CancelledError:
+            aborted = True
+            if not self._task.cancelled():
+                self._task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await self._task
+                raise
+        except Exception as failure:
+            error = str(failure)
+        finally:
+            self._task = None
+        if result is None and error is None and not aborted:
+            error = "A plugin kept the session from being compacted"
+        if failures is not None and error is not None:
+            failures.append(error)
+        retry = will_retry and result is not None
+        await session.say(CompactionEndEvent(reason, result, aborted, retry, error))
+        if result is None:
+            await session.call_hook(
+                "session_compact_failed", session=session, reason=reason, error=error or "", aborted=aborted
+            )
+        else:
+            await session.call_hook("session_compact", session=session, result=result, reason=reason)
+        return result
+
+    async def _compact(self, preparation: CompactionPreparation, reason: CompactionReason) -> CompactionResult | None:
+        session = self._session
+        verdict = await session.call_hook(
+            "session_before_compact", session=session, preparation=preparation, reason=reason
+        )
+        if isinstance(verdict, Block):
+            raise ConfigError(verdict.reason or "A plugin keeps the session from being compacted")
+        result: CompactionResult | None = await session.call_hook("summarize", session=session, preparation=preparation)
+        from_hook = result is not None
+        if result is None:
+            result = await summarize(preparation, self.complete, session.model, session.thinking_level)
+        session.store.append_compaction(result, from_hook=from_hook)
+        session.agent.state.messages = session.store.projection().messages
+        return result
+
+    def complete(self, context: Context, options: StreamOptions) -> Awaitable[AssistantMessage]:
+        """Make a request beside the session, with the session's model, plugins and key."""
+        given = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
+        return complete(
+            self._session.model,
+            list(context.messages),
+            provider=self._session.build,
+            system_prompt=context.system_prompt,
+            **given,
+        )

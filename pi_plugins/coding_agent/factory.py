@@ -1,0 +1,268 @@
+"""From options to a session: configuration, trust, plugins, model, transcript, tools and prompt, in this order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pi_core import Build, ConfigError, Model, SelectionContext, ThinkingLevel
+
+from ._tool_choice import choose_tools
+from .options import SessionOptions
+from .session import AgentSession
+
+if TYPE_CHECKING:
+    from pi_plugins.config import Settings
+    from pi_plugins.models import ModelRuntime
+    from pi_plugins.sessions import Session
+
+Ask = Callable[[str], Awaitable[bool | None]]
+"""Asks the user whether a folder is trusted; ``None`` when no answer came."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What was found before there is a session: configuration, and the plugins it leads to.
+
+    :param notices: one sentence for each thing that was chosen without being named.
+    :param warnings: one sentence for each thing that is wrong and was passed over.
+    """
+
+    options: SessionOptions
+    build: Build
+    settings: Settings
+    trusted: bool
+    cwd: Path
+    agent_dir: Path
+    environ: Mapping[str, str]
+    notices: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+async def prepare_session(
+    options: SessionOptions | None = None, build: Build | None = None, *, ask_trust: Ask | None = None
+) -> Prepared:
+    """Read the configuration, decide about trust, and load the plugins of user and project.
+
+    :param build: the plugins to start from; what is installed by default.
+    :param ask_trust: asks the user when nothing else decides; without it an unknown project is not trusted.
+    :raises ConfigError: the folder cannot be used.
+    """
+    from pi_plugins.config import agent_dir, decide_trust, load_settings, plugin_files
+
+    options = options or SessionOptions()
+    environ = os.environ if options.environ is None else options.environ
+    cwd = _folder(options.cwd)
+    home = options.agent_dir or agent_dir(environ)
+    build = build or Build.from_environment(environ=environ)
+    given = {"environ": environ, "overrides": options.overrides, "agent_dir": home}
+    loaded = load_settings(cwd, trusted=False, **given)
+    trust = await decide_trust(
+        cwd, agent_dir=home, settings=loaded.settings, hooks=build.hooks, flag=options.trust, ask=ask_trust
+    )
+    if trust.trusted:
+        loaded = load_settings(cwd, trusted=True, **given)
+    settings = loaded.settings
+    prepared = Prepared(options, build, settings, trust.trusted, cwd, home, environ)
+    prepared.warnings += loaded.warnings
+    if trust.notice:
+        prepared.notices.append(trust.notice)
+    files = list(options.plugin_files)
+    if build.settings is None:
+        if not options.no_plugin_files:
+            files += plugin_files(cwd, agent_dir=home, trusted=trust.trusted, settings=settings)
+        if files or settings.plugins:
+            prepared.build = build.extended(files=files, options=settings.plugins)
+    elif files:
+        prepared.build = build.extended(files=files)
+    return prepared
+
+
+async def create_session(
+    options: SessionOptions | None = None,
+    build: Build | None = None,
+    *,
+    prepared: Prepared | None = None,
+    callables: dict[str, Callable[..., Any]] | None = None,
+) -> AgentSession:
+    """Make a session as ``pi`` does: with the user's settings, credentials, plugins and resources.
+
+    :param prepared: what :func:`prepare_session` found; it is called when this is not given.
+    :param callables: implementations of hooks by name, called before those of plugins.
+    :raises ConfigError: no model can be used, a tool or session does not exist, or another process writes the session.
+    """
+    from pi_plugins.models import ModelRuntime, clamp_level
+    from pi_plugins.prompt import load_resources
+
+    prepared = prepared or await prepare_session(options, build)
+    options, settings = prepared.options, prepared.settings
+    models = ModelRuntime(
+        agent_dir=prepared.agent_dir,
+        cwd=prepared.cwd,
+        environ=prepared.environ,
+        settings=settings,
+        trusted=prepared.trusted,
+        registry=prepared.build.registry,
+    )
+    prepared.warnings += models.problems()
+    store, reason = open_store(prepared)
+    try:
+        model, level, scoped = await _choose_model(prepared, models, store)
+        resources = await load_resources(
+            prepared.cwd,
+            agent_dir=prepared.agent_dir,
+            trusted=prepared.trusted,
+            settings=settings,
+            hooks=prepared.build.hooks,
+            no_context_files=options.no_context_files,
+            no_skills=options.no_skills,
+            no_templates=options.no_templates,
+            skill_paths=options.skill_paths,
+            template_paths=options.template_paths,
+        )
+        prepared.warnings += resources.warnings
+        names = choose_tools(prepared.build, options, settings.default_tools)
+        session = AgentSession(
+            build=prepared.build,
+            store=store,
+            models=models,
+            settings=settings,
+            resources=resources,
+            model=model,
+            thinking_level=clamp_level(model, level),
+            tools=prepared.build.tools(names),
+            cwd=prepared.cwd,
+            system_prompt=_text_or_file(options.system_prompt, "--system-prompt"),
+            append_system_prompt=[
+                text
+                for given in options.append_system_prompt
+                if (text := _text_or_file(given, "--append-system-prompt")) is not None
+            ],
+            scoped_models=scoped,
+            source=options.source,
+            trusted=prepared.trusted,
+            options=options.stream_options,
+            callables=callables,
+        )
+        if options.name is not None:
+            session.set_name(options.name)
+        await session.start(reason)
+    except BaseException:
+        store.close()
+        raise
+    return session
+
+
+def _folder(cwd: Path | None) -> Path:
+    try:
+        return Path.cwd() if cwd is None else cwd.resolve(strict=True)
+    except OSError as error:
+        raise ConfigError(f"The folder {cwd or '.'} cannot be used: {error.strerror}. Change to another one") from None
+
+
+def open_store(prepared: Prepared) -> tuple[Session, str]:
+    """Open or make the session that the options name, and say why: ``startup``, ``resume`` or ``fork``.
+
+    :raises ConfigError: it does not exist, is no session, another process writes it, or options exclude each other.
+    """
+    from pi_plugins.sessions import Session, find_session, latest_session, sessions_dir
+
+    options, cwd = prepared.options, prepared.cwd
+    _check_session_options(options)
+    types = dict(prepared.build.registry.message_types.items())
+    if options.in_memory:
+        return Session.in_memory(cwd, message_types=types), "startup"
+    folder = sessions_dir(cwd, agent_dir=prepared.agent_dir, settings=prepared.settings, directory=options.session_dir)
+    if options.fork is not None:
+        source = find_session(options.fork, cwd, directory=folder)
+        return Session.fork(source, cwd, directory=folder, id=options.session_id, message_types=types), "fork"
+    if options.session_id is not None:
+        known = find_session(options.session_id, cwd, directory=folder, exact=True, missing_ok=True)
+        if known is None:
+            return Session.create(cwd, directory=folder, id=options.session_id, message_types=types), "startup"
+        return Session.open(known, message_types=types), "resume"
+    path = None
+    if options.session is not None:
+        path = find_session(options.session, cwd, directory=folder)
+    elif options.continue_last:
+        path = latest_session(cwd, directory=folder)
+        if path is None:
+            prepared.notices.append("There is no session in this folder yet: a new one begins")
+    if path is None:
+        return Session.create(cwd, directory=folder, message_types=types), "startup"
+    return Session.open(path, message_types=types), "resume"
+
+
+def _check_session_options(options: SessionOptions) -> None:
+    chosen = [
+        name
+        for name, given in (
+            ("--session", options.session),
+            ("--continue", options.continue_last),
+            ("--no-session", options.in_memory),
+        )
+        if given
+    ]
+    for name, given in (("--fork", options.fork), ("--session-id", options.session_id)):
+        excluded = [other for other in chosen if name == "--fork" or other != "--no-session"]
+        if given and excluded:
+            raise ConfigError(f"{name} cannot be used with {' and '.join(excluded)}")
+
+
+async def _choose_model(
+    prepared: Prepared, models: ModelRuntime, store: Session
+) -> tuple[Model, ThinkingLevel, list[tuple[Model, ThinkingLevel | None]]]:
+    options, settings = prepared.options, prepared.settings
+    patterns = list(options.models) or list(settings.enabled_models or ())
+    scoped, warnings = models.scope(patterns) if patterns else ([], [])
+    prepared.warnings += warnings
+    if options.api_key is not None and options.model is None and not options.models and not options.base_url:
+        raise ConfigError("--api-key needs a model: name one with --model, or several with --models")
+    saved = store.projection()
+    level: ThinkingLevel | None = options.thinking
+    model: Model | None = None
+    asked = options.model or options.base_url or options.provider
+    if not asked and saved.model is not None:
+        model = models.model(*saved.model)
+        if model is None or not models.has_auth(model.provider):
+            name = "/".join(saved.model)
+            prepared.warnings.append(f"The session's model {name} cannot be used here: another one takes its place")
+            model = None
+        else:
+            level = level or saved.thinking_level or settings.default_thinking_level
+    if not asked and model is None and scoped:
+        model, scoped_level = scoped[0]
+        level = level or scoped_level
+    if model is None:
+        selection = SelectionContext(
+            environ=prepared.environ,
+            base_url=options.base_url,
+            api=options.api,
+            provider=options.provider,
+            api_key=options.api_key,
+        )
+        model = await prepared.build.resolve_model(options.model, selection)
+        prepared.notices += selection.notices
+        level = level or selection.thinking_level
+    if options.api_key is not None:
+        models.set_runtime_key(model.provider, options.api_key)
+    named = settings.model_thinking_levels.get(f"{model.provider}/{model.id}")
+    return model, level or named or settings.default_thinking_level, scoped
+
+
+def _text_or_file(given: str | None, option: str) -> str | None:
+    if given is None:
+        return None
+    path = Path(given)
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else given
+    except OSError:
+        return given
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{option} {path} is not UTF-8 text (byte {error.start})") from None
+
+
+__all__ = ["Ask", "Prepared", "create_session", "open_store", "prepare_session"]

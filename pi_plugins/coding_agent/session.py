@@ -1,0 +1,341 @@
+"""The session of a coding agent: what every mode of ``pi`` runs, and what an application embeds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pi_core import (
+    Agent,
+    AgentBusyError,
+    AssistantMessage,
+    Build,
+    ImageContent,
+    Model,
+    PluginFailure,
+    StreamOptions,
+    TextContent,
+    ThinkingLevel,
+    Tool,
+    UserMessage,
+    user_message,
+)
+
+from ._choice import ModelChoice
+from ._compactor import Compactor
+from ._queues import WatchedQueue
+from ._runs import Runs
+from ._tree import TreeMoves
+from .commands import SlashCommands
+from .events import Listener, NoticeEvent, PluginErrorEvent, QueueEvent, SessionEvent, SessionNameEvent
+from .inputs import Delivery, Disposition, Input, InputSource, RunStart
+from .user_bash import UserBash
+
+if TYPE_CHECKING:
+    from pi_plugins.config import Settings
+    from pi_plugins.models import ModelRuntime
+    from pi_plugins.prompt import Resources
+    from pi_plugins.sessions import Session, SessionStats
+
+
+class AgentSession:
+    """An agent with a session on disk, a system prompt made of resources, retries, compaction and commands.
+
+    Made by :func:`~pi_plugins.coding_agent.create_session`. Only one run goes on at a time; what is submitted meanwhile
+    waits in a queue.
+
+    :param store: where the transcript is kept.
+    :param resources: context files, skills, templates and the texts for the system prompt.
+    :param tools: the tools the model may call.
+    :param scoped_models: the models that cycling goes through, with the level of each; all available ones when empty.
+    :param source: the mode that runs it.
+    :param trusted: whether the project's configuration is used.
+    """
+
+    def __init__(
+        self,
+        *,
+        build: Build,
+        store: Session,
+        models: ModelRuntime,
+        settings: Settings,
+        resources: Resources,
+        model: Model,
+        thinking_level: ThinkingLevel = "off",
+        tools: Sequence[Tool] = (),
+        cwd: Path | None = None,
+        system_prompt: str | None = None,
+        append_system_prompt: Sequence[str] = (),
+        scoped_models: Sequence[tuple[Model, ThinkingLevel | None]] = (),
+        source: InputSource = "plugin",
+        trusted: bool = False,
+        options: StreamOptions | None = None,
+        callables: dict[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        self.build = build
+        self.store = store
+        self.models = models
+        self.settings = settings
+        self.resources = resources
+        self.cwd = cwd or Path(store.cwd)
+        self.source = source
+        self.trusted = trusted
+        self.system_prompt = system_prompt
+        self.append_system_prompt = tuple(append_system_prompt)
+        self._prompt_text = ""
+        self._listeners: list[Listener] = []
+        self._waiting: set[asyncio.Future[None]] = set()
+        self.steering = WatchedQueue(settings.steering_mode, self._queue_changed)
+        self.follow_ups = WatchedQueue(settings.follow_up_mode, self._queue_changed)
+        self.runs = Runs(self)
+        self.compactor = Compactor(self)
+        self.choice = ModelChoice(self, scoped_models)
+        self.moves = TreeMoves(self)
+        self.bash = UserBash(self)
+        given = dict(callables or {})
+        self.agent = Agent(
+            model=model,
+            tools=tools,
+            thinking_level=thinking_level,
+            hooks=build.hooks,
+            registry=build.registry,
+            options=options,
+            steering_queue=self.steering,
+            follow_up_queue=self.follow_ups,
+            messages=store.projection().messages,
+            record_message=self._record_message,
+            record_tool_result=self._record_tool_result,
+            prepare_next_turn=self.runs.between_turns,
+            on_agent_start=self.runs.share_environment,
+            plugin_error=self._plugin_error,
+            **given,
+        )
+        self.commands = SlashCommands(self)
+        self._offered = {name for name, _, _ in self.agent.hooks.specifications()}
+        self.agent.subscribe(self.runs.on_event)
+        self.shutdown_requested = False
+        self._closed = False
+
+    # --- what it is at the moment ---
+
+    @property
+    def model(self) -> Model:
+        """The model that is asked."""
+        return self.agent.state.model
+
+    @property
+    def thinking_level(self) -> ThinkingLevel:
+        """How much the model thinks."""
+        return self.agent.state.thinking_level
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing goes on: no run, no retry that waits, no compaction."""
+        return not self.runs.active and not self.compactor.active
+
+    @property
+    def last_answer(self) -> AssistantMessage | None:
+        """The last response of the model in the transcript."""
+        messages = self.agent.state.messages
+        return next((found for found in reversed(messages) if isinstance(found, AssistantMessage)), None)
+
+    def stats(self) -> SessionStats:
+        """Return counts, tokens and cost of the whole session, every branch included."""
+        return self.store.stats()
+
+    # --- listeners ---
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` with every event of the session.
+
+        :returns: a function that ends the subscription.
+        """
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def emit(self, event: SessionEvent) -> Awaitable[None] | None:
+        """Tell the listeners about an event; await what is returned where that is possible."""
+        pending = [answer for listener in self._listeners if (answer := listener(event)) is not None]
+        return None if not pending else _all(pending)
+
+    async def say(self, event: SessionEvent) -> None:
+        """Tell the listeners about an event, and wait for those that take time."""
+        pending = self.emit(event)
+        if pending is not None:
+            await pending
+
+    def emit_soon(self, event: SessionEvent) -> None:
+        """Tell the listeners about an event from a place that cannot wait."""
+        pending = self.emit(event)
+        if pending is not None:
+            future = asyncio.ensure_future(pending)
+            self._waiting.add(future)
+            future.add_done_callback(self._waiting.discard)
+
+    async def call_hook(self, name: str, default: Any = None, **arguments: Any) -> Any:
+        """Call a hook that a plugin offers; ``default`` when the plugin is not loaded."""
+        if name not in self._offered:
+            return default
+        return await self.agent.hooks.call(name, **arguments)
+
+    # --- the life of the session ---
+
+    async def start(self, reason: str = "startup") -> None:
+        """Make the system prompt, note model and thinking level in a new session, and tell the plugins."""
+        await self.refresh_prompt()
+        self.choice.note()
+        await self.call_hook("session_start", session=self, reason=reason)
+
+    async def refresh_prompt(self) -> None:
+        """Make the system prompt again, after the tools or the resources have changed."""
+        from pi_plugins.prompt import build_system_prompt
+
+        self._prompt_text = await build_system_prompt(
+            self.resources,
+            self.agent.state.tools,
+            self.cwd,
+            custom=self.system_prompt,
+            append=self.append_system_prompt,
+            hooks=self.agent.hooks,
+        )
+        self.agent.state.system_prompt = self._prompt_text
+
+    async def set_tools(self, names: Iterable[str]) -> None:
+        """Let the model call other tools from its next run on.
+
+        :raises ConfigError: there is no such tool.
+        """
+        self.agent.state.tools = self.build.tools(names)
+        await self.refresh_prompt()
+
+    async def close(self, reason: str = "quit") -> None:
+        """End what goes on, tell the plugins, and close the session file."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.runs.retrying = False
+            self.abort()
+            await self.wait_for_idle()
+            await self.bash.close()
+            await self.call_hook("session_shutdown", session=self, reason=reason)
+        finally:
+            self.store.close()
+        if self._waiting:
+            await asyncio.wait(self._waiting)
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    # --- what the user says ---
+
+    async def submit(
+        self, text: str, images: Sequence[ImageContent] = (), *, delivery: Delivery | None = None
+    ) -> Disposition:
+        """Take what the user typed: a command, a message that starts a run, or one that waits in a queue.
+
+        Returns as soon as it is clear what becomes of it; :meth:`wait_for_idle` waits for the end.
+
+        :param delivery: how it reaches a run that goes on.
+        :raises AgentBusyError: a run goes on and ``delivery`` does not say how to reach it.
+        :raises HookError: a plugin failed on the input, which is not sent.
+        """
+        if await self.commands.run(text):
+            return "handled"
+        busy = self.runs.active
+        given = Input(text, tuple(images), self.source, delivery if busy else None)
+        given = await self.call_hook("input", given, given=given, session=self)
+        if given.handled:
+            return "handled"
+        message = self.message(given.text, given.images)
+        if self.runs.active:
+            if delivery is None:
+                raise AgentBusyError("The agent works: say whether the message steers it or follows up")
+            (self.steering if delivery == "steer" else self.follow_ups).add(message)
+            return "queued"
+        self.runs.start([message])
+        return "started"
+
+    async def prompt(self, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
+        """Take what the user typed as :meth:`submit` does, and wait until nothing goes on any more."""
+        disposition = await self.submit(text, images)
+        await self.wait_for_idle()
+        return disposition
+
+    def message(self, text: str, images: Sequence[ImageContent] = ()) -> UserMessage:
+        """Return the message for a text, with skills and templates expanded."""
+        from pi_plugins.prompt import expand
+
+        return user_message(expand(text, self.resources), images)
+
+    def clear_queue(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Empty both queues and return the texts that waited, steering messages first."""
+        taken = self.steering.texts, self.follow_ups.texts
+        self.steering.clear()
+        self.follow_ups.clear()
+        return taken
+
+    def abort(self, reason: str = "") -> None:
+        """Abort the run, the wait for a retry, and a compaction. Queued messages stay."""
+        self.runs.abort(reason)
+        self.compactor.abort()
+
+    async def wait_for_idle(self) -> None:
+        """Wait until runs, retries and compaction are over."""
+        await self.runs.wait()
+        await self.compactor.wait()
+
+    async def prepare_run(self, messages: Sequence[Any]) -> list[Any]:
+        """Ask the plugins what a run starts with."""
+        start = RunStart(tuple(messages), self._prompt_text)
+        start = await self.call_hook("before_agent_start", start, start=start, session=self)
+        self.agent.state.system_prompt = start.system_prompt
+        return list(start.messages)
+
+    def set_name(self, name: str | None) -> None:
+        """Set or clear the display name of the session."""
+        self.store.append_session_info(name or None)
+        self.emit_soon(SessionNameEvent(name or None))
+        self._later(self.call_hook("session_info_changed", session=self, name=name or None))
+
+    def notify(self, text: str, level: str = "info") -> None:
+        """Show the user a text."""
+        self.emit_soon(NoticeEvent(text, level))
+
+    def answer_text(self) -> str | None:
+        """Return the text of the last response; ``None`` without one."""
+        last = self.last_answer
+        if last is None:
+            return None
+        return "\n".join(block.text for block in last.content if isinstance(block, TextContent))
+
+    # --- what the agent tells ---
+
+    def _record_message(self, message: Any) -> None:
+        self.store.append_message(message)
+
+    def _record_tool_result(self, call: Any, result: Any) -> None:
+        self.store.record_tool_result(call, result)
+
+    def _plugin_error(self, failure: PluginFailure) -> None:
+        self.emit_soon(PluginErrorEvent(failure.plugin, failure.hook, str(failure.error)))
+
+    def _queue_changed(self) -> None:
+        self.emit_soon(QueueEvent(self.steering.texts, self.follow_ups.texts))
+
+    def _later(self, awaitable: Awaitable[None]) -> None:
+        future = asyncio.ensure_future(awaitable)
+        self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
+
+
+async def _all(pending: Sequence[Awaitable[None]]) -> None:
+    for one in pending:
+        await one
+
+
+__all__ = ["AgentSession"]
