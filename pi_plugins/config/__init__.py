@@ -1,10 +1,45 @@
-"""Configuration: the agent's folder, settings files, trust in a project, and where each value came from."""
+"""Configuration: the agent's folder, settings files, trust in a project, and where each value came from.
+
+The names are imported when they are first used, so that looking at a folder costs no more than that.
+"""
 
 from __future__ import annotations
 
-from pi_core import hookimpl
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from pi_core import Command, hookimpl
 
 from . import hookspecs
+
+if TYPE_CHECKING:
+    import click
+
+    from .json_file import LockedJson as LockedJson
+    from .json_file import read_document as read_document
+    from .json_file import read_json as read_json
+    from .json_file import replace_file as replace_file
+    from .json_text import JsonDocument as JsonDocument
+    from .paths import agent_dir as agent_dir
+    from .paths import home_dir as home_dir
+    from .paths import project_dir as project_dir
+    from .settings import Settings as Settings
+
+_HOMES: Final = {
+    "json_file": ("LockedJson", "read_document", "read_json", "replace_file"),
+    "json_text": ("JsonDocument",),
+    "paths": ("agent_dir", "home_dir", "project_dir"),
+    "settings": ("Settings",),
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+    return value
 
 
 class ConfigPlugin:
