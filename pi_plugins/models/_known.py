@@ -9,12 +9,18 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class KnownProvider:
-    """A provider. ``model`` is taken when a key is found and no model was named; empty when it has none."""
+    """A provider.
+
+    :param keys: environment variables that hold its key, the first that is set counts.
+    :param model: what is taken when a key is found and no model was named; empty for the newest of the catalog.
+    :param ambient: environment variables that its API reads by itself when there is no key.
+    """
 
     api: str
     base_url: str
     keys: tuple[str, ...]
     model: str = ""
+    ambient: tuple[str, ...] = ()
 
 
 def _messages(base_url: str, key: str, model: str = "") -> KnownProvider:
@@ -27,7 +33,13 @@ def _compatible(base_url: str, key: str, model: str = "") -> KnownProvider:
 
 PROVIDERS: Final[Mapping[str, KnownProvider]] = {
     "openai": KnownProvider("openai-responses", "https://api.openai.com/v1", ("OPENAI_API_KEY",), "gpt-5-mini"),
-    "anthropic": _messages("https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-sonnet-4-6"),
+    "anthropic": KnownProvider(
+        "anthropic-messages",
+        "https://api.anthropic.com",
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN"),
+        "claude-sonnet-4-6",
+        ("ANTHROPIC_AUTH_TOKEN",),
+    ),
     "google": KnownProvider(
         "google-generative-ai",
         "https://generativelanguage.googleapis.com/v1beta",
@@ -82,3 +94,17 @@ LOCAL_SERVERS: Final = (
     LocalServer("llamacpp", "llama.cpp", 8080),
     LocalServer("vllm", "vLLM", 8000),
 )
+
+
+def key_variables(provider: str) -> tuple[str, ...]:
+    """Return the environment variables that hold the key of a provider, also of one that is not known here."""
+    known = PROVIDERS.get(provider)
+    if known is not None:
+        return known.keys
+    return ("".join(char if char.isalnum() else "_" for char in provider).upper() + "_API_KEY",)
+
+
+def ambient_variables(provider: str) -> tuple[str, ...]:
+    """Return the environment variables that the API of a provider reads by itself when there is no key."""
+    known = PROVIDERS.get(provider)
+    return () if known is None else known.ambient
