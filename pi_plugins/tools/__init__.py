@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from pi_core import hookimpl
+from pi_core import StashKey, hookimpl
 
 if TYPE_CHECKING:
     from pi_core import Tool
+
+    from .user_command import UserCommandResult as UserCommandResult
+    from .user_command import run_user_command as run_user_command
+
+SESSION_VARIABLES: Final = frozenset(
+    {"PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"}
+)
+"""Variables that say in which session a command runs. What the process has of them is not passed on to the model's
+commands: it would be that of another session, around this one."""
+
+SHELL_ENVIRONMENT: Final[StashKey[Mapping[str, str]]] = StashKey("shell environment")
+"""Variables that the model's commands get in one run: put them into the stash of the run, for example in
+``on_agent_start``. They win over the option ``env``."""
 
 
 class ToolsOptions(BaseModel):
@@ -80,3 +95,16 @@ class ToolsPlugin:
 
         makers = (read_tool, bash_tool, edit_tool, write_tool, grep_tool, find_tool, ls_tool)
         return [make(self.options) for make in makers]
+
+
+_HOMES = {
+    "UserCommandResult": "user_command",
+    "run_user_command": "user_command",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return value

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pi_core import AbortController, ToolContext, ToolResult
-from pi_plugins.tools import ToolsPlugin, _process
+from pi_core import AbortController, RunContext, ToolContext, ToolResult
+from pi_plugins.tools import SHELL_ENVIRONMENT, ToolsPlugin, _process
 from pi_plugins.tools._output import Output
 
 
@@ -357,3 +357,20 @@ def test_output_that_cannot_be_kept_does_not_fail_the_command(work: Any, monkeyp
 
     assert not outcome.is_error
     assert "Full output could not be kept: No such file or directory]" in outcome.result.content[0].text
+
+
+def test_commands_get_the_variables_of_their_run(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PI_SESSION_ID", "of the session around this one")
+    monkeypatch.setenv("PI_SESSION_FILE", "/around.jsonl")
+    monkeypatch.setenv("KEPT", "yes")
+    work.configure(env={"PI_MODEL": "of the options", "OPTION": "yes"})
+    run = RunContext()
+    run.stash[SHELL_ENVIRONMENT] = {"PI_SESSION_ID": "abc", "PI_MODEL": "m1"}
+
+    async def shown(context: ToolContext) -> str:
+        command = 'echo "$PI_SESSION_ID,${PI_SESSION_FILE-none},$PI_MODEL,$KEPT,$OPTION"'
+        return (await bash(work).run({"command": command}, context)).content[0].text
+
+    assert asyncio.run(shown(ToolContext("1", run=run))) == "abc,none,m1,yes,yes\n"
+    assert asyncio.run(shown(ToolContext("1", run=RunContext()))) == ",none,of the options,yes,yes\n"
+    assert asyncio.run(shown(ToolContext("1"))) == ",none,of the options,yes,yes\n"
