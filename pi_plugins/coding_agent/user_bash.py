@@ -115,15 +115,11 @@ class UserBash:
     async def _execute(
         self, command: str, controller: AbortController, on_update: Callable[[str], None] | None
     ) -> BashResult:
-        from pi_plugins.tools import run_user_command
+        from pi_plugins.tools import ToolsOptions, run_user_command
 
-        prefix = self._session.settings.shell_command_prefix
-        found = await run_user_command(
-            command,
-            cwd=self._session.cwd,
-            shell=self._session.settings.shell_path,
-            command_prefix=prefix,
-            on_update=on_update,
-            signal=controller.signal,
+        settings = self._session.settings
+        options = ToolsOptions(
+            cwd=str(self._session.cwd), shell=settings.shell_path, command_prefix=settings.shell_command_prefix
         )
+        found = await run_user_command(command, options, on_update=on_update, signal=controller.signal)
         return BashResult(found.output, found.exit_code, found.cancelled, found.truncated, found.full_output_path)
