@@ -29,10 +29,15 @@ _SMALL_ROOM: Final = 32768
 
 def estimate_message(message: Message) -> int:
     """Estimate the tokens of one message from its characters; an image counts as 4800 of them."""
+    return _tokens(count_characters(message))
+
+
+def count_characters(message: Message) -> int:
+    """Return how many characters of text a message counts as; an image counts as 4800 of them."""
     content = message.content
     if isinstance(content, str):
-        return _tokens(len(content))
-    return _tokens(sum(_characters(block) for block in content))
+        return len(content)
+    return sum(_characters(block) for block in content)
 
 
 def estimate_context(context: Context) -> int:

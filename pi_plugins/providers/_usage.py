@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from pi_core import Cost, Model, ModelCost, ModelCostTier, Usage
+
+_COUNTS: Final = ("input", "output", "cache_read", "cache_write", "cache_write1h", "reasoning", "total_tokens")
+_AMOUNTS: Final = ("input", "output", "cache_read", "cache_write", "total")
 
 
 def price(model: Model, usage: Usage) -> Cost:
@@ -72,6 +76,20 @@ def make_usage(
     if model.provider == "openrouter" or "openrouter.ai" in model.base_url:
         cost = _reported_cost(cost, reported)
     return tokens.model_copy(update={"total_tokens": total, "cost": cost})
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of several responses' usage; a count that none of them has stays absent."""
+    counts: dict[str, int] = {}
+    cost: dict[str, float] = {}
+    for usage in usages:
+        for name in _COUNTS:
+            value = getattr(usage, name)
+            if value is not None:
+                counts[name] = counts.get(name, 0) + value
+        for name in _AMOUNTS:
+            cost[name] = cost.get(name, 0) + getattr(usage.cost, name)
+    return Usage(**counts, cost=Cost(**cost))
 
 
 def _reported_cost(cost: Cost, reported: Any) -> Cost:

@@ -2,6 +2,33 @@
 
 from __future__ import annotations
 
-from .types import CompactionPreparation, CompactionResult
+from .branch import summarize_branch
+from .estimate import context_tokens, message_tokens, should_compact
+from .limits import ModelLimits, limits_for
+from .prepare import prepare
+from .summarise import summarize
+from .types import (
+    BranchSummaryResult,
+    CompactionError,
+    CompactionPreparation,
+    CompactionReason,
+    CompactionResult,
+    Complete,
+)
 
-__all__ = ["CompactionPreparation", "CompactionResult"]
+__all__ = [
+    "BranchSummaryResult",
+    "CompactionError",
+    "CompactionPreparation",
+    "CompactionReason",
+    "CompactionResult",
+    "Complete",
+    "ModelLimits",
+    "context_tokens",
+    "limits_for",
+    "message_tokens",
+    "prepare",
+    "should_compact",
+    "summarize",
+    "summarize_branch",
+]
