@@ -1,10 +1,48 @@
-"""The system prompt: sections, context files, skills and prompt templates."""
+"""The system prompt: sections, context files, skills and prompt templates.
+
+The names are imported when they are first used, so that a start without a prompt costs nothing.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from pi_core import hookimpl
 
 from . import hookspecs
+
+if TYPE_CHECKING:
+    from .expansion import ResourceCommand as ResourceCommand
+    from .expansion import commands as commands
+    from .expansion import expand as expand
+    from .files import PromptFile as PromptFile
+    from .files import text_or_file as text_or_file
+    from .resources import Resources as Resources
+    from .resources import load_resources as load_resources
+    from .skills import Skill as Skill
+    from .system_prompt import build_system_prompt as build_system_prompt
+    from .system_prompt import prompt_sections as prompt_sections
+    from .system_prompt import render as render
+    from .templates import Template as Template
+
+_HOMES: Final = {
+    "expansion": ("ResourceCommand", "commands", "expand"),
+    "files": ("PromptFile", "text_or_file"),
+    "resources": ("Resources", "load_resources"),
+    "skills": ("Skill",),
+    "system_prompt": ("build_system_prompt", "prompt_sections", "render"),
+    "templates": ("Template",),
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+    return value
 
 
 class PromptPlugin:
