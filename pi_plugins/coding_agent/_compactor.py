@@ -52,6 +52,14 @@ class Compactor:
         """Return the estimated tokens of the context."""
         return context_tokens(self._session.agent.state.messages)
 
+    @property
+    def possible(self) -> bool:
+        """Whether there is something to compact."""
+        return self._prepared() is not None
+
+    def _prepared(self, focus: str | None = None) -> CompactionPreparation | None:
+        return prepare(self._session.store.path_to(), self._session.settings.compaction, focus=focus)
+
     def is_due(self) -> bool:
         """Whether the context has passed the limit of its model."""
         session = self._session
@@ -91,7 +99,7 @@ class Compactor:
         :param failures: gets why there is no result.
         """
         session = self._session
-        preparation = prepare(session.store.path_to(), session.settings.compaction, focus=focus)
+        preparation = self._prepared(focus)
         if preparation is None:
             if failures is not None:
                 failures.append("There is nothing to compact: the session is shorter than what is kept")

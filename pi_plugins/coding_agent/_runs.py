@@ -78,6 +78,11 @@ class Runs:
             self._give_up.set()
             self._session.agent.abort(reason)
 
+    async def aborted_run(self) -> None:
+        """Wait until what was aborted is over; what is queued may begin then."""
+        await self._session.agent.wait_for_idle()
+        await self._session.compactor.wait()
+
     def abort_retry(self) -> None:
         """Give up the wait for the next attempt."""
         self._give_up.set()
@@ -113,6 +118,8 @@ class Runs:
                 return await self._wait_for_retry()
             case "overflow":
                 self._recovered = True
+                if not session.compactor.possible:
+                    return False
                 self._omit_failed()
                 if await session.compactor.run("overflow", will_retry=True) is None:
                     return False

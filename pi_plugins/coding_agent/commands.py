@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SlashCommands:
-    """The commands of a session by name. A name that two plugins offer belongs to neither; ``plugin/name`` names one."""
+    """The commands of a session. A name that two plugins offer belongs to neither; ``plugin/name`` names one."""
 
     def __init__(self, session: AgentSession) -> None:
         self._session = session

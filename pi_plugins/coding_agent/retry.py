@@ -44,7 +44,7 @@ class RetryPolicy:
         asked = _asked_ms(message)
         if asked > settings.max_agent_delay_ms:
             return None
-        backoff = min(settings.base_delay_ms * 2 ** (attempt - 1), settings.max_agent_delay_ms)
+        backoff = min(settings.base_delay_ms << (attempt - 1), settings.max_agent_delay_ms)
         return max(asked, backoff) / 1000
 
     def refusal(self, message: AssistantMessage) -> str | None:

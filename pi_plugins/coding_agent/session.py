@@ -12,6 +12,7 @@ from pi_core import (
     AgentBusyError,
     AssistantMessage,
     Build,
+    ConfigError,
     ImageContent,
     Model,
     PluginFailure,
@@ -145,6 +146,20 @@ class AgentSession:
         """Return counts, tokens and cost of the whole session, every branch included."""
         return self.store.stats()
 
+    def context_usage(self) -> dict[str, Any] | None:
+        """Return how full the model's context is: tokens, window and percent; ``None`` when the window is unknown."""
+        window = self.model.context_window
+        if window <= 0:
+            return None
+        tokens = self.compactor.tokens()
+        return {"tokens": tokens, "contextWindow": window, "percent": 100 * tokens / window}
+
+    def resource_commands(self) -> list[dict[str, Any]]:
+        """Return the skills and templates that can be typed as commands: name, description and source."""
+        from pi_plugins.prompt import resource_commands
+
+        return resource_commands(self.resources)
+
     # --- listeners ---
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -259,6 +274,20 @@ class AgentSession:
             return "queued"
         self.runs.start([message])
         return "started"
+
+    async def enqueue(self, text: str, images: Sequence[ImageContent], delivery: Delivery) -> Disposition:
+        """Put a message into a queue, whether or not a run goes on; a run that starts later takes it.
+
+        :raises ConfigError: the text is a command, which cannot wait.
+        """
+        if text.startswith("/") and self.commands.find(text[1:].partition(" ")[0]) is not None:
+            raise ConfigError("A command cannot wait in a queue: submit it")
+        given = Input(text, tuple(images), self.source, delivery)
+        given = await self.call_hook("input", given, given=given, session=self)
+        if given.handled:
+            return "handled"
+        (self.steering if delivery == "steer" else self.follow_ups).add(self.message(given.text, given.images))
+        return "queued"
 
     async def prompt(self, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
         """Take what the user typed as :meth:`submit` does, and wait until nothing goes on any more."""

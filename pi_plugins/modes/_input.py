@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from pi_core import ConfigError, ImageContent, TextContent, UserMessage
+from pi_core import ConfigError, ImageContent
 
 _IMAGES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -16,8 +17,16 @@ _IMAGES = {
 }
 
 
-def read_prompts(words: tuple[str, ...]) -> list[UserMessage]:
-    """Return one message for piped text, files and the first word, and one for each further word.
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt of the command line."""
+
+    text: str
+    images: tuple[ImageContent, ...] = ()
+
+
+def read_prompts(words: tuple[str, ...]) -> list[Prompt]:
+    """Return one prompt for piped text, files and the first word, and one for each further word.
 
     :raises ConfigError: a file cannot be read or holds neither text nor an image, or there is no prompt at all.
     """
@@ -33,8 +42,7 @@ def read_prompts(words: tuple[str, ...]) -> list[UserMessage]:
     first = "".join(texts) + (prompts[0] if prompts else "")
     if not first.strip() and not images:
         raise ConfigError('There is no prompt: give one, as in pi -p "What is in this folder?", or pipe one in')
-    messages = [UserMessage(content=[TextContent(text=first), *images])]
-    return messages + [UserMessage(content=[TextContent(text=word)]) for word in prompts[1:]]
+    return [Prompt(first, tuple(images)), *map(Prompt, prompts[1:])]
 
 
 def _piped() -> str:

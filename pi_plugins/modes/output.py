@@ -2,160 +2,128 @@
 
 from __future__ import annotations
 
-import datetime
-import json
-import os
 import sys
-import uuid
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 import click
 
-from pi_core import (
-    Agent,
-    AgentEvent,
-    AssistantMessage,
-    ConfigError,
-    MessageUpdateEvent,
-    TextContent,
-    ToolCallStartEvent,
-)
+from pi_core import AssistantMessage, ConfigError, MessageEndEvent, TextContent
+from pi_plugins.coding_agent import AgentSession, SessionEvent, event_json
+
+from ._stdout import json_line, write_all
 
 TRUNCATED = "The answer was cut: the model reached its output token limit."
 EMPTY = "The model gave no answer."
 
 
 class Output(Protocol):
-    """How a mode prints a run."""
+    """How a mode prints the runs of a session."""
 
     def begin(self) -> None:
         """Called before the first prompt."""
 
-    def on_event(self, event: AgentEvent, signal: Any) -> None:
+    def on_event(self, event: SessionEvent) -> None:
         """Called with every event."""
 
     def finish(self) -> int:
         """Called after the last prompt; returns the exit code."""
 
 
-def judge(agent: Agent) -> tuple[int, str]:
-    """Return the exit code of a finished run and, if it is not 0, why."""
-    last = _last_answer(agent)
-    if last is None:
-        return (1, agent.state.error_message or EMPTY)
-    if last.stop_reason in ("error", "aborted"):
-        return (1, last.error_message or last.stop_reason)
-    if last.stop_reason == "length":
-        return (1, TRUNCATED)
-    return (0, "") if last.text.strip() else (1, EMPTY)
+class _Judge:
+    """Remembers the last answer, and says what the exit code is."""
 
+    def __init__(self, session: AgentSession) -> None:
+        self.session = session
+        self.last: AssistantMessage | None = None
+        self.asked = False
 
-def _last_answer(agent: Agent) -> AssistantMessage | None:
-    last = agent.state.messages[-1] if agent.state.messages else None
-    return last if isinstance(last, AssistantMessage) else None
+    def see(self, event: SessionEvent) -> None:
+        """Take note of an event."""
+        if event.type == "agent_start":
+            self.asked, self.last = True, None
+        elif isinstance(event, MessageEndEvent) and isinstance(event.message, AssistantMessage):
+            self.last = event.message
+
+    def verdict(self) -> tuple[int, str]:
+        """Return the exit code and, if it is not 0, why."""
+        last = self.last
+        if not self.asked:
+            return 0, ""
+        if last is None:
+            return 1, self.session.agent.state.error_message or EMPTY
+        if last.stop_reason in ("error", "aborted"):
+            return 1, last.error_message or last.stop_reason
+        if last.stop_reason == "length":
+            return 1, TRUNCATED
+        return (0, "") if last.text.strip() else (1, EMPTY)
+
+    def finish(self) -> int:
+        """Say on stderr what is wrong with the answer, and return the exit code."""
+        code, why = self.verdict()
+        if why:
+            click.echo(f"pi: {why}", err=True)
+        return code
 
 
 class PrintOutput:
-    """Prints the text of the last answer."""
+    """Prints the text of the last answer; what plugins and commands tell the user goes to stderr."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(self, session: AgentSession) -> None:
+        self._judge = _Judge(session)
 
     def begin(self) -> None:
         """Print nothing."""
 
-    def on_event(self, event: AgentEvent, signal: Any) -> None:
-        """Print nothing while the run goes on."""
+    def on_event(self, event: SessionEvent) -> None:
+        """Print what the user should read at once."""
+        self._judge.see(event)
+        match event.type:
+            case "extension_error":
+                click.echo(f"pi: plugin '{event.plugin}', hook {event.hook}: {event.error}", err=True)  # type: ignore[union-attr]
+            case "notice":
+                click.echo(event.text, err=event.level != "info")  # type: ignore[union-attr]
 
     def finish(self) -> int:
         """Print the answer, and what is wrong with it on stderr."""
-        last = _last_answer(self._agent)
-        texts = [block.text for block in last.content if isinstance(block, TextContent)] if last is not None else []
-        if not _write("".join(text + "\n" for text in texts if text)):
+        last = self._judge.last
+        blocks = [] if last is None else [block.text for block in last.content if isinstance(block, TextContent)]
+        if sys.stdout is None:
+            raise ConfigError("There is no standard output to write to")
+        text = "".join(text + "\n" for text in blocks if text)
+        if not write_all(sys.stdout.fileno(), text.encode("utf-8", "replace")):
             return 0
-        code, why = judge(self._agent)
-        if why:
-            click.echo(f"pi: {why}", err=True)
-        return code
+        return self._judge.finish()
 
 
 class JsonOutput:
     """Prints a header, then every event as one line of JSON; updates carry only what is new.
 
     A reader that goes away ends the run: nobody would see the rest.
+
+    :param descriptor: where the lines go.
     """
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(self, session: AgentSession, descriptor: int) -> None:
+        self._judge = _Judge(session)
+        self._session = session
+        self._descriptor = descriptor
         self._read = True
 
     def begin(self) -> None:
         """Print the header."""
-        now = datetime.datetime.now(datetime.UTC)
-        self._line(
-            {
-                "type": "session",
-                "version": 3,
-                "id": str(uuid.uuid4()),
-                "timestamp": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-                "cwd": str(Path.cwd()),
-            }
-        )
+        self._line(self._session.store.header)
 
-    def on_event(self, event: AgentEvent, signal: Any) -> None:
+    def on_event(self, event: SessionEvent) -> None:
         """Print the event."""
-        self._line(update_json(event) if isinstance(event, MessageUpdateEvent) else event.to_json())
+        self._judge.see(event)
+        self._line(event_json(event))
 
     def finish(self) -> int:
         """Print what is wrong with the answer on stderr."""
-        last = _last_answer(self._agent)
-        self._line({"type": "agent_settled", "aborted": last is not None and last.stop_reason == "aborted"})
-        if not self._read:
-            return 0
-        code, why = judge(self._agent)
-        if why:
-            click.echo(f"pi: {why}", err=True)
-        return code
+        return self._judge.finish() if self._read else 0
 
     def _line(self, data: Mapping[str, Any]) -> None:
-        line = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-        # Half a surrogate pair has no UTF-8; its backslash form is the JSON escape.
-        if self._read and not _write(line + "\n", "backslashreplace"):
+        if self._read and not write_all(self._descriptor, json_line(data)):
             self._read = False
-            self._agent.abort()
-
-
-def update_json(event: MessageUpdateEvent) -> dict[str, Any]:
-    """Return an update without the message so far: its delta, and id and name where a call starts."""
-    update = event.assistant_message_event
-    data = update.to_json()
-    if isinstance(update, ToolCallStartEvent):
-        data |= {"id": update.id, "toolName": update.name}
-    return {"type": event.type, "assistantMessageEvent": data}
-
-
-def _write(text: str, errors: str = "replace") -> bool:
-    """Write to stdout at once; ``False`` when its reader has gone away.
-
-    :param errors: what becomes of characters without a UTF-8 form.
-    :raises ConfigError: there is no stdout, or it takes nothing.
-    """
-    if sys.stdout is None:
-        raise ConfigError("There is no standard output to write to")
-    try:
-        sys.stdout.buffer.write(text.encode("utf-8", errors))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        _drop_output()
-        return False
-    except OSError as error:
-        _drop_output()
-        raise ConfigError(f"The standard output cannot be written: {error.strerror}") from error
-    return True
-
-
-def _drop_output() -> None:
-    # What is still buffered would fail again when the process ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self._session.abort()
