@@ -51,7 +51,7 @@ PROVIDERS: Final[Mapping[str, KnownProvider]] = {
     "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
     "mistral": _compatible("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-large-latest"),
     "cerebras": _compatible("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", "gpt-oss-120b"),
-    "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY", "grok-4"),
+    "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY", "grok-4.3"),
     "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     "fireworks": _compatible("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
     "huggingface": _compatible("https://router.huggingface.co/v1", "HF_TOKEN"),
