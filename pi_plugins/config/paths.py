@@ -56,6 +56,17 @@ def project_dir(cwd: Path) -> Path:
     return cwd / FOLDER
 
 
+def user_settings_file(agent_dir: Path) -> Path:
+    """Return the file of the user's settings."""
+    return agent_dir / SETTINGS_FILE
+
+
+def project_settings_file(cwd: Path, agent_dir: Path) -> Path | None:
+    """Return the file of a project's settings; ``None`` where the project's folder is the user's own."""
+    folder = project_dir(cwd)
+    return None if os.path.realpath(folder) == os.path.realpath(agent_dir) else folder / SETTINGS_FILE
+
+
 __all__ = [
     "AGENT_DIR_VARIABLE",
     "FOLDER",
@@ -67,4 +78,6 @@ __all__ = [
     "expand",
     "home_dir",
     "project_dir",
+    "project_settings_file",
+    "user_settings_file",
 ]

@@ -15,7 +15,6 @@ from pi_core import ThinkingLevel
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Positive: TypeAlias = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Words: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
-Levels: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 QueueMode: TypeAlias = Literal["one-at-a-time", "all"]
 Choice: TypeAlias = Literal["auto"] | bool
 
@@ -213,7 +212,7 @@ class Settings(_Group):
     model_sources: ModelSources = ModelSources()
     offline: bool = False
     transport: Literal["auto", "sse", "websocket", "websocket-cached"] = "auto"
-    http_proxy: str | None = None
+    http_proxy: Annotated[str | None, Field(repr=False)] = None
     http_idle_timeout_ms: Count | Literal["disabled"] = 300_000
     retry: RetrySettings = RetrySettings()
     compaction: CompactionSettings = CompactionSettings()
@@ -226,7 +225,7 @@ class Settings(_Group):
     default_tools: Words | None = None
     shell_path: str | None = None
     shell_command_prefix: str | None = None
-    plugins: dict[str, dict[str, Any]] = {}
+    plugins: Annotated[dict[str, dict[str, Any]], Field(repr=False)] = {}
     blocked_plugins: Words = ()
     plugin_files: Words = ()
     skills: Words = ()
