@@ -14,6 +14,10 @@ from pi_core import StashKey, hookimpl
 if TYPE_CHECKING:
     from pi_core import Tool
 
+    from ._images import ImageLimits as ImageLimits
+    from ._images import PreparedImage as PreparedImage
+    from ._images import image_type as image_type
+    from ._images import prepare_image as prepare_image
     from .user_command import UserCommandResult as UserCommandResult
     from .user_command import run_user_command as run_user_command
 
@@ -36,6 +40,8 @@ class ToolsOptions(BaseModel):
     :param max_lines: most lines of a file or of a command's output that the model is shown.
     :param max_bytes: most bytes of it, as UTF-8.
     :param max_image_bytes: largest image that is sent to a model, in bytes of its base64 form.
+    :param resize_images: larger images are made smaller with Pillow (the extra ``images``), to at most 2000x2000 pixels
+        unless the model says what it takes; without it, or without Pillow, they are refused.
     :param max_edit_bytes: largest file that ``edit`` takes, in bytes.
     :param max_log_bytes: most bytes of a command's output that are kept in a file.
     :param shell: the program that runs commands with ``-c``; by default ``bash``, or ``sh`` where there is none.
@@ -52,6 +58,7 @@ class ToolsOptions(BaseModel):
     max_lines: PositiveInt = 2000
     max_bytes: PositiveInt = 50 * 1024
     max_image_bytes: PositiveInt = 4_718_592
+    resize_images: bool = True
     max_edit_bytes: PositiveInt = 64 * 1024 * 1024
     max_log_bytes: PositiveInt = 256 * 1024 * 1024
     shell: str | None = None
@@ -98,7 +105,11 @@ class ToolsPlugin:
 
 
 _HOMES = {
+    "ImageLimits": "_images",
+    "PreparedImage": "_images",
     "UserCommandResult": "user_command",
+    "image_type": "_images",
+    "prepare_image": "_images",
     "run_user_command": "user_command",
 }
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pi_core import ImageContent, TextContent, Tool, ToolContext, ToolResult
+from pi_core import Model, TextContent, Tool, ToolContext, ToolResult
 
 from ._arguments import STRICT, count
 from ._content import HEAD_BYTES, IMAGES, as_utf8, sniff
 from ._errors import ToolError, system_error
 from ._files import open_regular
-from ._images import require_small_image, require_sound_image
+from ._images import ImageLimits, prepare_image, require_small_image
 from ._lines import Selection, select_lines
 from ._paths import resolve_existing
 from ._threads import Stop, in_thread
@@ -32,8 +31,7 @@ def read_tool(options: ToolsOptions) -> Tool:
     async def execute(arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         stop = Stop(context.signal)
         model = context.run.model if context.run is not None else None
-        sees_images = model is None or model.id == "unknown" or "image" in model.input
-        return await in_thread(lambda: _read(arguments, options, stop, sees_images), stop)
+        return await in_thread(lambda: _read(arguments, options, stop, model), stop)
 
     return Tool(
         name="read",
@@ -57,7 +55,7 @@ def read_tool(options: ToolsOptions) -> Tool:
     )
 
 
-def _read(arguments: dict[str, Any], options: ToolsOptions, stop: Stop, sees_images: bool) -> ToolResult:
+def _read(arguments: dict[str, Any], options: ToolsOptions, stop: Stop, model: Model | None) -> ToolResult:
     path = resolve_existing(arguments["path"], options.directory())
     try:
         with open_regular(path) as file:
@@ -65,8 +63,10 @@ def _read(arguments: dict[str, Any], options: ToolsOptions, stop: Stop, sees_ima
             content = sniff(head)
             if content.mime in IMAGES:
                 size = os.fstat(file.fileno()).st_size
-                require_small_image(arguments["path"], size, options.max_image_bytes)
-                return _image(arguments["path"], head + file.read(size), content.mime, sees_images)
+                limits = ImageLimits.of(options, model)
+                require_small_image(arguments["path"], size, limits)
+                sees_images = model is None or model.id == "unknown" or "image" in model.input
+                return _image(arguments["path"], head + file.read(size), limits, sees_images)
             if content.encoding is None:
                 size = os.fstat(file.fileno()).st_size
                 raise ToolError(
@@ -137,11 +137,11 @@ def _truncation(selection: Selection, options: ToolsOptions) -> Truncation:
     )
 
 
-def _image(path: str, data: bytes, mime: str, sees_images: bool) -> ToolResult:
-    require_sound_image(path, data, mime)
-    note = f"Read image file [{mime}]"
+def _image(path: str, data: bytes, limits: ImageLimits, sees_images: bool) -> ToolResult:
+    prepared = prepare_image(path, data, limits)
+    image = prepared.image
+    note = "\n".join([f"Read image file [{image.mime_type}]", *prepared.notes])
     if not sees_images:
         text = f"{note}\nThe current model takes no images, so it is left out."
         return ToolResult.text(text, details={"imageUnsupportedByModel": True}, structured_content=text)
-    image = ImageContent(data=base64.b64encode(data).decode(), mime_type=mime)
     return ToolResult(content=[TextContent(text=note), image], structured_content={**image.to_json(), "note": note})

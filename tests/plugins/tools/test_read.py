@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import gzip
 import os
 import socket
-import struct
 import tracemalloc
-import zlib
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_core import AbortController, Model, RunContext, ToolContext
+from pi_core import AbortController, ToolContext
 from pi_plugins.tools import ToolsPlugin
 from pi_plugins.tools._lines import select_lines
-
-
-def png(width: int, height: int, *, spoil: bool = False) -> bytes:
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data) ^ spoil)
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
 
 
 def test_last_line_with_and_without_newline(work: Any) -> None:
@@ -185,66 +174,6 @@ def test_what_only_looks_like_a_binary_file_is_text(work: Any) -> None:
         work.write(f"{number}.txt", f"{start} is how this text begins\n")
 
         assert work.text("read", path=f"{number}.txt").startswith(start)
-
-
-def test_images_by_content(work: Any) -> None:
-    work.write("image.txt", png(2, 3))
-    work.write("hello.png", "hello\n")
-    work.write("nothing.jpg", "")
-
-    image = work.call("read", path="image.txt").result.content[1]
-    assert (image.mime_type, base64.b64decode(image.data)) == ("image/png", png(2, 3))
-    assert work.text("read", path="hello.png") == "hello\n"
-    assert work.text("read", path="nothing.jpg") == ""
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(200)), "damaged image/png file"),
-        (png(2, 3, spoil=True), "a checksum is wrong"),
-        (png(2, 3)[:-20], "it ends too early"),
-        (png(9000, 3), "9000x3 pixels"),
-        (b"\xff\xd8\xff\xe0\x00\x10JFIF", "damaged image/jpeg file"),
-        (b"GIF89a\x00\x00", "damaged image/gif file"),
-        (b"RIFF\x20\x00\x00\x00WEBPVP8 ", "damaged image/webp file"),
-        (b"BM\x00\x00\x00\x00\x00\x00", "do not read image/bmp"),
-    ],
-)
-def test_images_that_no_provider_takes_are_refused(work: Any, content: bytes, words: str) -> None:
-    work.write("image", content)
-
-    assert words in work.error("read", path="image")
-
-
-def test_sizes_of_jpeg_gif_and_webp_are_found(work: Any) -> None:
-    frame = b"\xff\xc0\x00\x0b\x08" + struct.pack(">HH", 4, 5) + b"\x01\x01\x11\x00"
-    work.write("a", b"\xff\xd8\xff\xe0\x00\x04ab\xff" + frame + b"\xff\xda\x00\x00\xff\xd9")
-    work.write("b", b"GIF89a" + struct.pack("<HH", 4, 5) + b"\x00\x00\x00;")
-    body = b"WEBPVP8L\x05\x00\x00\x00\x2f" + struct.pack("<I", 3 | 4 << 14) + b"\x00"
-    work.write("c", b"RIFF" + struct.pack("<I", len(body)) + body)
-
-    types = [work.call("read", path=name).result.content[1].mime_type for name in "abc"]
-
-    assert types == ["image/jpeg", "image/gif", "image/webp"]
-
-
-def test_a_large_image_is_refused_before_it_is_read(work: Any) -> None:
-    path = work.write("large.png", png(2, 3))
-    os.truncate(path, 6_000_000)
-
-    assert "7.6MB as base64, over the limit of 4.5MB" in work.error("read", path="large.png")
-
-
-def test_a_model_without_eyes_gets_no_image(work: Any) -> None:
-    work.write("image.png", png(2, 3))
-    tool = next(tool for tool in ToolsPlugin(work.options).register_tools() if tool.name == "read")
-    blind = Model(id="m", api="a", provider="p")
-
-    result = asyncio.run(tool.run({"path": "image.png"}, ToolContext("1", run=RunContext(model=blind))))
-
-    assert [block.type for block in result.content] == ["text"]
-    assert result.details == {"imageUnsupportedByModel": True}
 
 
 def test_pipes_devices_and_sockets_do_not_hang(work: Any) -> None:
