@@ -44,8 +44,7 @@ def publish(folder: Path, write: Callable[[Path], None], step: Step) -> Path:
     :param step: told of each step that is done.
     :raises CatalogError: the set that was written cannot be used.
     """
-    before = clean(folder)
-    step("cleaned")
+    before = _readable_name(folder)
     token = secrets.token_hex(4)
     staging = folder / f"{_STAGING}{token}"
     try:
@@ -75,8 +74,8 @@ def publish(folder: Path, write: Callable[[Path], None], step: Step) -> Path:
     return sets / name
 
 
-def clean(folder: Path) -> str | None:
-    """Remove what an interrupted change left behind. Return the name of the current set.
+def clean(folder: Path) -> None:
+    """Remove what an interrupted change left behind. To be called under a lock.
 
     The set before the current one may have readers, and stays.
 
@@ -87,15 +86,18 @@ def clean(folder: Path) -> str | None:
             shutil.rmtree(path)
         elif path.name.startswith(_POINTER):
             path.unlink()
-    try:
-        current = _current_name(folder)
-    except CatalogError:
-        current = None
+    current = _readable_name(folder)
     sets = folder / SETS
     if sets.is_dir():
         older = [name for name in os.listdir(sets) if _number(name) < _number(current)]
         _remove(sets, {current, *sorted(older)[-1:]})
-    return current
+
+
+def _readable_name(folder: Path) -> str | None:
+    try:
+        return _current_name(folder)
+    except CatalogError:
+        return None
 
 
 def _current_name(folder: Path) -> str | None:

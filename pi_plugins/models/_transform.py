@@ -75,7 +75,7 @@ def _of_models_dev(provider: str, model_id: str, entry: Mapping[str, Any], quirk
         tiers = [_tier(_mapping(tier, "a tier of 'cost'")) for tier in cost.get("tiers", ())]
         if tiers:
             row["cost"]["tiers"] = tiers
-    row["contextWindow"], row["maxTokens"] = limit.get("context", 0), limit.get("output", 0)
+    row["contextWindow"], row["maxTokens"] = limit.get("context") or 0, limit.get("output") or 0
     if entry.get("temperature") is False and row["api"] == "anthropic-messages":
         row["compat"] = {"supportsTemperature": False}
     return row

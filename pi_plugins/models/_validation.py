@@ -32,8 +32,8 @@ def _faults(row: Mapping[str, Any], provider: str, key: str) -> Iterator[str]:
     yield from (f"'{name}' is missing" for name in sorted(_FIELDS - {"cost"} - row.keys()))
     yield from (f"'{name}' is no field of a model" for name in sorted(row.keys() - _FIELDS - _OPTIONAL))
     for name in _TEXTS:
-        if name in row and (not isinstance(row[name], str) or not row[name]):
-            yield f"'{name}' must be a text that is not empty, got {row[name]!r}"
+        if name in row and not _is_text(row[name]):
+            yield f"'{name}' must be a text without control characters, got {row[name]!r}"
     for name, expected in (("id", key), ("provider", provider)):
         if name in row and row[name] != expected:
             yield f"'{name}' is {row[name]!r}, but it is listed under {expected!r}"
@@ -83,6 +83,10 @@ def _price_faults(cost: Mapping[str, Any], where: str) -> Iterator[str]:
         price = cost.get(name)
         if isinstance(price, bool) or not isinstance(price, int | float) or not math.isfinite(price) or price < 0:
             yield f"'{where}.{name}' must be a price of 0 or more, got {price!r}"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
 
 
 def _is_count(value: Any) -> bool:
