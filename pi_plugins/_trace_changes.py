@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from pydantic import BaseModel
 
 from pi_core import UNSET, HookTrace, Kind, contract_of, hookspecs
 
-_SECRET_NAME = re.compile(r"(?i)(authorization|api[-_]?key|secret|password|passwd|cookie|credential|(^|[-_])token$)")
-_SECRET_TEXT = re.compile(r"(?i)\b(bearer\s+|sk-|ghp_|xox[bp]-|AIza)[A-Za-z0-9._\-]{8,}")
-_MASK = "***"
+from .config.secrets import MASK, is_secret_name, without_secrets
+
 _MOST_ITEMS = 20
 
 
@@ -59,13 +57,13 @@ def _few(items: list[Any]) -> list[Any]:
 def _named(name: str, value: Any, max_chars: int) -> Any:
     if value is UNSET:
         return None
-    return _MASK if value is not None and _SECRET_NAME.search(name) else shown(value, max_chars)
+    return MASK if value is not None and is_secret_name(name) else shown(value, max_chars)
 
 
 def shown(value: Any, max_chars: int, depth: int = 6) -> Any:
     """Return a value as JSON that may be shown: secrets masked, texts cut, and not too deep."""
     if isinstance(value, str):
-        text = _SECRET_TEXT.sub(_MASK, value)
+        text = without_secrets(value)
         return text if len(text) <= max_chars else f"{text[:max_chars]}... ({len(text)} characters)"
     if value is None or isinstance(value, bool | int | float):
         return value
@@ -79,7 +77,7 @@ def shown(value: Any, max_chars: int, depth: int = 6) -> Any:
     if isinstance(value, Mapping):
         items = [(str(name), item) for name, item in list(value.items())[:_MOST_ITEMS]]
         return {
-            name: _MASK if item is not None and _SECRET_NAME.search(name) else shown(item, max_chars, depth - 1)
+            name: MASK if item is not None and is_secret_name(name) else shown(item, max_chars, depth - 1)
             for name, item in items
         }
     if isinstance(value, list | tuple):

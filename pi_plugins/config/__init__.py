@@ -8,11 +8,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from pi_core import hookimpl
+from pi_core import Command, hookimpl
 
 from . import hookspecs
 
 if TYPE_CHECKING:
+    import click
+
     from .json_file import LockedJson as LockedJson
     from .json_file import read_document as read_document
     from .json_file import read_json as read_json
@@ -65,3 +67,14 @@ class ConfigPlugin:
     def register_hookspecs(self) -> list[object]:
         """Offer the hooks of this package."""
         return [hookspecs]
+
+    @hookimpl
+    def register_commands(self) -> list[Command]:
+        """Offer ``pi config``."""
+        return [Command(name="config", help="Settings, where each comes from, and trusted projects.", load=_command)]
+
+
+def _command() -> click.Command:
+    from .commands import config
+
+    return config

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from .checking import Fault, check
+from .checking import Fault
 from .keys import Path, all_keys
+from .typing_in import typed_value
 
 SPECIAL: Final = {
     "PI_CODING_AGENT_SESSION_DIR": ("sessionDir",),
@@ -24,7 +23,6 @@ SPECIAL: Final = {
 """Variables with names of their own; the usual name of the same key wins over them."""
 
 _EDITORS: Final = ("VISUAL", "EDITOR")
-_WORDS: Final = {"1": True, "yes": True, "on": True, "0": False, "no": False, "off": False}
 _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -38,7 +36,7 @@ def variables(environ: Mapping[str, str]) -> Iterator[tuple[str, Path, Any, Faul
     for name, path in {**SPECIAL, **_names()}.items():
         text = environ.get(name, "")
         if text:
-            yield (name, path, *_value(path, text))
+            yield (name, path, *typed_value(path, text))
 
 
 def editor(environ: Mapping[str, str]) -> tuple[str, str] | None:
@@ -60,29 +58,6 @@ def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
 @cache
 def _names() -> dict[str, Path]:
     return {variable(path): path for path in all_keys()}
-
-
-def _value(path: Path, text: str) -> tuple[Any, Fault | None]:
-    """Return what a text means for a key: JSON, itself, a word for yes or no, or a list; the first that fits."""
-    fault: Fault | None = None
-    for candidate in _candidates(text):
-        data: Any = candidate
-        for part in reversed(path):
-            data = {part: data}
-        _, faults = check(data)
-        if not faults:
-            return candidate, None
-        fault = fault or Fault(path, "wrong", text)
-    return None, fault
-
-
-def _candidates(text: str) -> Iterator[Any]:
-    with contextlib.suppress(ValueError, RecursionError):
-        yield json.loads(text)
-    yield text
-    if text.lower() in _WORDS:
-        yield _WORDS[text.lower()]
-    yield [item.strip() for item in text.split(",") if item.strip()]
 
 
 __all__ = ["SPECIAL", "editor", "misspelt", "variable", "variables"]

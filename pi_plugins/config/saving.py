@@ -14,6 +14,7 @@ from .checking import check
 from .json_file import PRIVATE, LockedJson
 from .keys import dotted, split_key, value_at
 from .settings import GLOBAL_ONLY
+from .typing_in import nested
 
 Scope: TypeAlias = Literal["user", "project"]
 """Whose settings: the user's own, or those of the project."""
@@ -41,10 +42,7 @@ def save_setting(
     :raises ConfigError: there is no such setting, the value or the scope is wrong for it, or the file cannot be read.
     """
     path = split_key(key)
-    data: Any = value
-    for part in reversed(path):
-        data = {part: data}
-    _, faults = check(data)
+    _, faults = check(nested(path, value))
     if faults:
         raise ConfigError(str(faults[0]))
     file = _file(path, scope, cwd, environ, trusted, agent_dir)
@@ -68,11 +66,11 @@ def remove_setting(
     environ: Mapping[str, str] | None = None,
     trusted: bool = False,
     agent_dir: Path | None = None,
-) -> bool:
+) -> tuple[Path, bool]:
     """Take one setting out of a file, so that its default or another place counts again.
 
-    :returns: whether it was there.
-    :raises ConfigError: there is no such setting, or the file cannot be read.
+    :returns: the file, and whether it was there.
+    :raises ConfigError: there is no such setting, its scope is wrong, or the file cannot be read.
     """
     path = split_key(key)
 
@@ -87,7 +85,8 @@ def remove_setting(
                 del holder[path[length - 1]]
         return True
 
-    return _file(path, scope, cwd, environ, trusted, agent_dir).update(change)
+    file = _file(path, scope, cwd, environ, trusted, agent_dir)
+    return file.path, file.update(change)
 
 
 def _file(

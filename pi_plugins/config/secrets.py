@@ -8,9 +8,7 @@ from typing import Any, Final
 MASK: Final = "***"
 """What stands where a secret would."""
 
-_NAME = re.compile(
-    r"(?i)(authorization|api[-_]?key|secret|password|passwd|cookie|credential|(^|[-_])token$)|[a-z]Token$"
-)
+_NAME = re.compile(r"(?i)(authorization|api[-_]?key|secret|password|passwd|cookie|credential|token$)")
 _TEXT = re.compile(r"(?i)\b(bearer\s+|sk-|ghp_|xox[bp]-|AIza)[A-Za-z0-9._\-]{8,}")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 
