@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from .questions import Answer as Answer
     from .questions import Question as Question
     from .session import AgentSession as AgentSession
-    from .user_bash import BashResult as BashResult
 
 _HOMES: Final = {
     "AgentSession": "session",
     "Answer": "questions",
-    "BashResult": "user_bash",
     "Input": "inputs",
     "Listener": "events",
     "Prepared": "factory",
@@ -63,7 +61,6 @@ class CodingAgentPlugin:
 __all__ = [
     "AgentSession",
     "Answer",
-    "BashResult",
     "CodingAgentPlugin",
     "Input",
     "Listener",

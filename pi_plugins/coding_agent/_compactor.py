@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ class Compactor:
 
     def __init__(self, session: AgentSession) -> None:
         self._session = session
-        self._task: asyncio.Task[CompactionResult | None] | None = None
+        self._task: asyncio.Task[CompactionResult] | None = None
         self.enabled = session.settings.compaction.enabled
 
     @property
@@ -50,7 +49,8 @@ class Compactor:
 
     def tokens(self) -> int:
         """Return the estimated tokens of the context."""
-        return context_tokens(self._session.agent.state.messages)
+        session = self._session
+        return context_tokens(session.agent.state.messages, fixed=session.fixed_tokens)
 
     @property
     def possible(self) -> bool:
@@ -58,7 +58,8 @@ class Compactor:
         return self._prepared() is not None
 
     def _prepared(self, focus: str | None = None) -> CompactionPreparation | None:
-        return prepare(self._session.store.path_to(), self._session.settings.compaction, focus=focus)
+        session = self._session
+        return prepare(session.store.path_to(), session.settings.compaction, model=session.model, focus=focus)
 
     def is_due(self) -> bool:
         """Whether the context has passed the limit of its model."""
@@ -105,23 +106,19 @@ class Compactor:
                 failures.append("There is nothing to compact: the session is shorter than what is kept")
             return None
         await session.say(CompactionStartEvent(reason))
-        self._task = asyncio.create_task(self._compact(preparation, reason))
         result, error, aborted = None, None, False
+        task = self._task = asyncio.create_task(self._compact(preparation, reason))
         try:
-            result = await asyncio.shield(self._task)
-        except asyncio.CancelledError:
-            aborted = True
-            if not self._task.cancelled():
-                self._task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, Exception):
-                    await self._task
-                raise
-        except Exception as failure:
-            error = str(failure)
+            await asyncio.wait([task])
         finally:
+            task.cancel()
             self._task = None
-        if result is None and error is None and not aborted:
-            error = "A plugin kept the session from being compacted"
+        if task.cancelled():
+            aborted = True
+        elif (failure := task.exception()) is not None:
+            error = str(failure)
+        else:
+            result = task.result()
         if failures is not None and error is not None:
             failures.append(error)
         retry = will_retry and result is not None
@@ -134,7 +131,7 @@ class Compactor:
             await session.call_hook("session_compact", session=session, result=result, reason=reason)
         return result
 
-    async def _compact(self, preparation: CompactionPreparation, reason: CompactionReason) -> CompactionResult | None:
+    async def _compact(self, preparation: CompactionPreparation, reason: CompactionReason) -> CompactionResult:
         session = self._session
         verdict = await session.call_hook(
             "session_before_compact", session=session, preparation=preparation, reason=reason

@@ -19,7 +19,7 @@ from pi_core import (
 )
 from pi_plugins.tools import SHELL_ENVIRONMENT
 
-from .events import EntryEvent, RetryEndEvent, RetryStartEvent, RunEndEvent, SettledEvent
+from .events import EntryEvent, NoticeEvent, RetryEndEvent, RetryStartEvent, RunEndEvent, SettledEvent
 from .retry import RetryPolicy, is_overflow
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Runs:
             while await self._go_on():
                 await self._run(session.agent.continue_())
         finally:
+            session.bash.flush()
             await session.say(SettledEvent(self.aborted))
         await session.call_hook("agent_settled", session=session, aborted=self.aborted)
 
@@ -179,9 +180,14 @@ class Runs:
         last = event.messages[-1] if event.messages else None
         self._next = self._what_next(last) if isinstance(last, AssistantMessage) else "nothing"
         await self._session.say(RunEndEvent(event, self._next in ("retry", "overflow")))
-        if self._attempt and self._next != "retry" and isinstance(last, AssistantMessage):
+        if not isinstance(last, AssistantMessage) or self._next == "retry":
+            return
+        if self._attempt:
             await self._session.say(RetryEndEvent(False, self._attempt, last.error_message))
             self._attempt = 0
+        why = self._policy.refusal(last) if last.stop_reason == "error" else None
+        if why is not None:
+            await self._session.say(NoticeEvent(why, "warning"))
 
     def _what_next(self, last: AssistantMessage) -> Next:
         session = self._session

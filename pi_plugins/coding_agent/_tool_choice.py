@@ -15,13 +15,13 @@ BUILT_IN = "tools"
 """The plugin of the tools that ship here."""
 
 
-def choose_tools(build: Build, options: SessionOptions, default: Sequence[str]) -> list[str]:
+def choose_tools(build: Build, options: SessionOptions, default: Sequence[str] | None) -> list[str]:
     """Return the names of the tools a session starts with.
 
     Without a list these are the defaults and what other plugins contribute. A list of names and ``*`` patterns replaces
     them; a list of ``+name`` and ``-name`` changes them.
 
-    :param default: ``defaultTools`` of the settings, a list of either kind.
+    :param default: ``defaultTools`` of the settings, a list of either kind; ``None`` when they do not say.
     :raises ConfigError: a list mixes both kinds, or names a tool that does not exist.
     """
     registered = build.registry.tools
@@ -33,7 +33,7 @@ def choose_tools(build: Build, options: SessionOptions, default: Sequence[str]) 
         chosen = list(build.settings.tools)
     else:
         standard = [name for name in _STANDARD if name in known]
-        built_in = _apply(list(default), standard, known, "defaultTools")
+        built_in = standard if default is None else _apply(default, standard, known, "defaultTools")
         others = [name for name in known if (owner := owners[name]) is not None and owner.plugin != BUILT_IN]
         chosen = built_in + [name for name in others if name not in built_in]
     if options.no_builtin_tools:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,9 @@ from .session import AgentSession
 
 if TYPE_CHECKING:
     from pi_plugins.config import Settings
+    from pi_plugins.config.trust import Ask
     from pi_plugins.models import ModelRuntime
     from pi_plugins.sessions import Session
-
-Ask = Callable[[str], Awaitable[bool | None]]
-"""Asks the user whether a folder is trusted; ``None`` when no answer came."""
 
 
 @dataclass(slots=True)
@@ -58,13 +56,17 @@ async def prepare_session(
     cwd = _folder(options.cwd)
     home = options.agent_dir or agent_dir(environ)
     build = build or Build.from_environment(environ=environ)
-    given = {"environ": environ, "overrides": options.overrides, "agent_dir": home}
-    loaded = load_settings(cwd, trusted=False, **given)
+    loaded = load_settings(cwd, environ=environ, overrides=options.overrides, agent_dir=home)
     trust = await decide_trust(
-        cwd, agent_dir=home, settings=loaded.settings, hooks=build.hooks, flag=options.trust, ask=ask_trust
+        cwd,
+        environ=environ,
+        agent_dir=home,
+        settings=loaded.settings,
+        hooks=build.hooks,
+        flag=options.trust,
+        ask=ask_trust,
     )
-    if trust.trusted:
-        loaded = load_settings(cwd, trusted=True, **given)
+    loaded = loaded.reload(trusted=trust.trusted)
     settings = loaded.settings
     prepared = Prepared(options, build, settings, trust.trusted, cwd, home, environ)
     prepared.warnings += loaded.warnings
@@ -73,12 +75,25 @@ async def prepare_session(
     files = list(options.plugin_files)
     if build.settings is None:
         if not options.no_plugin_files:
-            files += plugin_files(cwd, agent_dir=home, trusted=trust.trusted, settings=settings)
-        if files or settings.plugins:
-            prepared.build = build.extended(files=files, options=settings.plugins)
+            files += plugin_files(cwd, environ=environ, agent_dir=home, trusted=trust.trusted, settings=settings)
+        given_to = _plugin_options(cwd, settings)
+        if files or given_to:
+            prepared.build = build.extended(files=files, options=given_to)
     elif files:
         prepared.build = build.extended(files=files)
     return prepared
+
+
+def _plugin_options(cwd: Path, settings: Settings) -> dict[str, dict[str, Any]]:
+    """What the settings say to plugins, by plugin name."""
+    shared = {
+        "cwd": None if cwd == Path.cwd() else str(cwd),
+        "shell": settings.shell_path,
+        "command_prefix": settings.shell_command_prefix,
+    }
+    options = dict(settings.plugins)
+    tools = {name: value for name, value in shared.items() if value is not None} | options.get("tools", {})
+    return options | ({"tools": tools} if tools else {})
 
 
 async def create_session(
@@ -95,7 +110,7 @@ async def create_session(
     :raises ConfigError: no model can be used, a tool or session does not exist, or another process writes the session.
     """
     from pi_plugins.models import ModelRuntime, clamp_level
-    from pi_plugins.prompt import load_resources
+    from pi_plugins.prompt import load_resources, text_or_file
 
     prepared = prepared or await prepare_session(options, build)
     options, settings = prepared.options, prepared.settings
@@ -125,6 +140,9 @@ async def create_session(
         )
         prepared.warnings += resources.warnings
         names = choose_tools(prepared.build, options, settings.default_tools)
+        given = options.system_prompt
+        if given is None and prepared.build.settings is not None:
+            given = prepared.build.settings.system_prompt
         session = AgentSession(
             build=prepared.build,
             store=store,
@@ -135,11 +153,9 @@ async def create_session(
             thinking_level=clamp_level(model, level),
             tools=prepared.build.tools(names),
             cwd=prepared.cwd,
-            system_prompt=_text_or_file(options.system_prompt, "--system-prompt"),
+            system_prompt=None if given is None else text_or_file(given, "--system-prompt"),
             append_system_prompt=[
-                text
-                for given in options.append_system_prompt
-                if (text := _text_or_file(given, "--append-system-prompt")) is not None
+                text_or_file(text, "--append-system-prompt") for text in options.append_system_prompt
             ],
             scoped_models=scoped,
             source=options.source,
@@ -174,16 +190,16 @@ def open_store(prepared: Prepared) -> tuple[Session, str]:
     _check_session_options(options)
     types = dict(prepared.build.registry.message_types.items())
     if options.in_memory:
-        return Session.in_memory(cwd, message_types=types), "startup"
+        return Session.in_memory(cwd, types=types), "startup"
     folder = sessions_dir(cwd, agent_dir=prepared.agent_dir, settings=prepared.settings, directory=options.session_dir)
     if options.fork is not None:
         source = find_session(options.fork, cwd, directory=folder)
-        return Session.fork(source, cwd, directory=folder, id=options.session_id, message_types=types), "fork"
+        return Session.fork(source, cwd, directory=folder, id=options.session_id, types=types), "fork"
     if options.session_id is not None:
         known = find_session(options.session_id, cwd, directory=folder, exact=True, missing_ok=True)
         if known is None:
-            return Session.create(cwd, directory=folder, id=options.session_id, message_types=types), "startup"
-        return Session.open(known, message_types=types), "resume"
+            return Session.create(cwd, directory=folder, id=options.session_id, types=types), "startup"
+        return Session.open(known, types=types), "resume"
     path = None
     if options.session is not None:
         path = find_session(options.session, cwd, directory=folder)
@@ -192,8 +208,8 @@ def open_store(prepared: Prepared) -> tuple[Session, str]:
         if path is None:
             prepared.notices.append("There is no session in this folder yet: a new one begins")
     if path is None:
-        return Session.create(cwd, directory=folder, message_types=types), "startup"
-    return Session.open(path, message_types=types), "resume"
+        return Session.create(cwd, directory=folder, types=types), "startup"
+    return Session.open(path, types=types), "resume"
 
 
 def _check_session_options(options: SessionOptions) -> None:
@@ -253,16 +269,4 @@ async def _choose_model(
     return model, level or named or settings.default_thinking_level, scoped
 
 
-def _text_or_file(given: str | None, option: str) -> str | None:
-    if given is None:
-        return None
-    path = Path(given)
-    try:
-        return path.read_text(encoding="utf-8") if path.is_file() else given
-    except OSError:
-        return given
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{option} {path} is not UTF-8 text (byte {error.start})") from None
-
-
-__all__ = ["Ask", "Prepared", "create_session", "open_store", "prepare_session"]
+__all__ = ["Prepared", "create_session", "open_store", "prepare_session"]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pi_core import Kind, Model, OnError, ThinkingLevel, hookspec
 
 if TYPE_CHECKING:
+    from pi_plugins.tools import UserCommandResult
+
     from .inputs import Input, RunStart, SlashCommand
     from .questions import Answer, Question
-    from .user_bash import BashResult
 
 
 @hookspec(Kind.REGISTER)
@@ -82,7 +83,7 @@ async def agent_settled(session: Any, aborted: bool) -> None:
 
 
 @hookspec(Kind.FIRST)
-async def user_bash(session: Any, command: str, exclude_from_context: bool) -> BashResult | None:
+async def user_bash(session: Any, command: str, exclude_from_context: bool) -> UserCommandResult | None:
     """Called before a command that the user typed as ``!command`` runs. An exception keeps it from running.
 
     :returns: the result, in place of running it.

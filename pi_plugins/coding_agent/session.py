@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ class AgentSession:
         source: InputSource = "plugin",
         trusted: bool = False,
         options: StreamOptions | None = None,
-        callables: dict[str, Callable[..., Any]] | None = None,
+        callables: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self.build = build
         self.store = store
@@ -86,6 +87,8 @@ class AgentSession:
         self.system_prompt = system_prompt
         self.append_system_prompt = tuple(append_system_prompt)
         self._prompt_text = ""
+        self.fixed_tokens = 0
+        """Estimated tokens of system prompt and tools."""
         self._listeners: list[Listener] = []
         self._waiting: set[asyncio.Future[None]] = set()
         self.steering = WatchedQueue(settings.steering_mode, self._queue_changed)
@@ -95,7 +98,7 @@ class AgentSession:
         self.choice = ModelChoice(self, scoped_models)
         self.moves = TreeMoves(self)
         self.bash = UserBash(self)
-        given = dict(callables or {})
+        given: dict[str, Any] = dict(callables or {})
         self.agent = Agent(
             model=model,
             tools=tools,
@@ -154,12 +157,6 @@ class AgentSession:
         tokens = self.compactor.tokens()
         return {"tokens": tokens, "contextWindow": window, "percent": 100 * tokens / window}
 
-    def resource_commands(self) -> list[dict[str, Any]]:
-        """Return the skills and templates that can be typed as commands: name, description and source."""
-        from pi_plugins.prompt import resource_commands
-
-        return resource_commands(self.resources)
-
     # --- listeners ---
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -189,11 +186,11 @@ class AgentSession:
             self._waiting.add(future)
             future.add_done_callback(self._waiting.discard)
 
-    async def call_hook(self, name: str, default: Any = None, **arguments: Any) -> Any:
+    async def call_hook(self, hook: str, default: Any = None, /, **arguments: Any) -> Any:
         """Call a hook that a plugin offers; ``default`` when the plugin is not loaded."""
-        if name not in self._offered:
+        if hook not in self._offered:
             return default
-        return await self.agent.hooks.call(name, **arguments)
+        return await self.agent.hooks.call(hook, **arguments)
 
     # --- the life of the session ---
 
@@ -206,6 +203,7 @@ class AgentSession:
     async def refresh_prompt(self) -> None:
         """Make the system prompt again, after the tools or the resources have changed."""
         from pi_plugins.prompt import build_system_prompt
+        from pi_plugins.sessions.compaction.estimate import text_tokens
 
         self._prompt_text = await build_system_prompt(
             self.resources,
@@ -216,6 +214,8 @@ class AgentSession:
             hooks=self.agent.hooks,
         )
         self.agent.state.system_prompt = self._prompt_text
+        described = [tool.description + json.dumps(tool.parameters) for tool in self.agent.state.tools]
+        self.fixed_tokens = text_tokens(len(self._prompt_text) + sum(map(len, described)))
 
     async def set_tools(self, names: Iterable[str]) -> None:
         """Let the model call other tools from its next run on.

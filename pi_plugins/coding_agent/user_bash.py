@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pi_core import AbortController, ConfigError
+from pi_plugins.sessions.messages import BashExecutionMessage
+from pi_plugins.tools import ToolsOptions, UserCommandResult, run_user_command
 
 if TYPE_CHECKING:
     from .session import AgentSession
-
-
-@dataclass(frozen=True, slots=True)
-class BashResult:
-    """What a command of the user printed.
-
-    :param output: standard output and error as they came, cut to what a model is shown.
-    :param exit_code: ``None`` when the command was cancelled.
-    :param full_output_path: where all of a cut output is.
-    """
-
-    output: str
-    exit_code: int | None = None
-    cancelled: bool = False
-    truncated: bool = False
-    full_output_path: str | None = None
 
 
 class UserBash:
@@ -36,7 +21,7 @@ class UserBash:
         self._session = session
         self._controller: AbortController | None = None
         self._done = asyncio.Event()
-        self._pending: list[object] = []
+        self._pending: list[BashExecutionMessage] = []
 
     @property
     def active(self) -> bool:
@@ -60,7 +45,7 @@ class UserBash:
         *,
         exclude_from_context: bool = False,
         on_update: Callable[[str], None] | None = None,
-    ) -> BashResult:
+    ) -> UserCommandResult:
         """Run a command and keep what it printed; the model reads it with the next prompt.
 
         :param exclude_from_context: keep it from the model.
@@ -68,8 +53,6 @@ class UserBash:
         :raises ConfigError: another command runs, or there is nothing to run.
         :raises HookError: a plugin failed on it, so it was not run.
         """
-        from pi_plugins.sessions import BashExecutionMessage
-
         session = self._session
         if self._controller is not None:
             raise ConfigError("A command runs already: wait for its end, or abort it")
@@ -78,7 +61,7 @@ class UserBash:
         self._controller = controller = AbortController()
         self._done.clear()
         try:
-            result: BashResult | None = await session.call_hook(
+            result: UserCommandResult | None = await session.call_hook(
                 "user_bash", session=session, command=command, exclude_from_context=exclude_from_context
             )
             if result is None:
@@ -93,7 +76,7 @@ class UserBash:
             cancelled=result.cancelled,
             truncated=result.truncated,
             full_output_path=result.full_output_path,
-            exclude_from_context=exclude_from_context or None,
+            exclude_from_context=exclude_from_context,
         )
         if session.runs.active:
             self._pending.append(message)
@@ -107,19 +90,16 @@ class UserBash:
         for message in pending:
             self._keep(message)
 
-    def _keep(self, message: object) -> None:
+    def _keep(self, message: BashExecutionMessage) -> None:
         session = self._session
         session.store.append_message(message)
         session.agent.state.messages = [*session.agent.state.messages, message]
 
     async def _execute(
         self, command: str, controller: AbortController, on_update: Callable[[str], None] | None
-    ) -> BashResult:
-        from pi_plugins.tools import ToolsOptions, run_user_command
-
+    ) -> UserCommandResult:
         settings = self._session.settings
         options = ToolsOptions(
             cwd=str(self._session.cwd), shell=settings.shell_path, command_prefix=settings.shell_command_prefix
         )
-        found = await run_user_command(command, options, on_update=on_update, signal=controller.signal)
-        return BashResult(found.output, found.exit_code, found.cancelled, found.truncated, found.full_output_path)
+        return await run_user_command(command, options, on_update=on_update, signal=controller.signal)

@@ -22,8 +22,8 @@ class _PromptCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            error.exit_code = 1
-            raise
+            error.show()
+            raise click.exceptions.Exit(1) from error
 
 
 @click.command(cls=_PromptCommand, context_settings={"help_option_names": ["-h", "--help"]})

@@ -18,14 +18,8 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 _PATH = click.Path(exists=True, path_type=Path)
 
 
-class _List(click.ParamType):
-    """Names separated by commas."""
-
-    name = "list"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Return the names; an empty text is an empty list."""
-        return value if isinstance(value, list) else [part.strip() for part in value.split(",") if part.strip()]
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 _OPTIONS = (
@@ -51,7 +45,7 @@ _OPTIONS = (
         "--model", metavar="MODEL", help="provider/id, an id, or a part of one; MODEL:LEVEL sets the thinking."
     ),
     click.option("--provider", help="Look for --model at this provider only."),
-    click.option("--models", type=_List(), help="Patterns of the models to choose from and to cycle through."),
+    click.option("--models", type=_names, help="Patterns of the models to choose from and to cycle through."),
     click.option("--base-url", help="Address of a server, such as http://127.0.0.1:8080/v1."),
     click.option("--api", help="Wire protocol of --base-url; openai-completions by default."),
     click.option("--api-key", help="Key for this run; needs --model."),
@@ -59,8 +53,8 @@ _OPTIONS = (
         "--thinking", type=click.Choice(get_args(ThinkingLevel)), help="How much to think; clamped to the model."
     ),
     click.option("--list-models", is_flag=False, flag_value="", metavar="[SEARCH]", help="List models and exit."),
-    click.option("-t", "--tools", type=_List(), help="Tools the model may call, or changes: +grep,-write."),
-    click.option("-xt", "--exclude-tools", type=_List(), help="Tools it may not call, whatever else is said."),
+    click.option("-t", "--tools", type=_names, help="Tools the model may call, or changes: +grep,-write."),
+    click.option("-xt", "--exclude-tools", type=_names, help="Tools it may not call, whatever else is said."),
     click.option("-nbt", "--no-builtin-tools", is_flag=True, help="Only tools of installed plugins."),
     click.option("-nt", "--no-tools", is_flag=True, help="No tools."),
     click.option("--system-prompt", metavar="TEXT|FILE", help="Replaces the default prompt."),

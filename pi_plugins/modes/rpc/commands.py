@@ -11,13 +11,14 @@ from pi_core import ImageContent, ThinkingLevel
 from pi_plugins.coding_agent import AgentSession
 from pi_plugins.coding_agent.events import compaction_json
 from pi_plugins.coding_agent.inputs import Delivery
+from pi_plugins.prompt import commands as resource_commands
 
 Send: TypeAlias = Callable[[Mapping[str, Any]], object]
 Given: TypeAlias = Mapping[str, Any]
 Run: TypeAlias = Callable[[AgentSession, Given, Send], Awaitable[Any]]
 
 
-class BadCommand(ValueError):
+class BadCommandError(ValueError):
     """A command lacks a field, or one has a value that it cannot have."""
 
 
@@ -27,7 +28,7 @@ class BadCommand(ValueError):
 def _text(given: Given, name: str) -> str:
     value = given.get(name)
     if not isinstance(value, str):
-        raise BadCommand(f"{given.get('type')}: '{name}' is to be a text, got {value!r}")
+        raise BadCommandError(f"{given.get('type')}: '{name}' is to be a text, got {value!r}")
     return value
 
 
@@ -38,14 +39,14 @@ def _optional_text(given: Given, name: str) -> str | None:
 def _flag(given: Given, name: str) -> bool:
     value = given.get(name, False)
     if not isinstance(value, bool):
-        raise BadCommand(f"{given.get('type')}: '{name}' is to be true or false, got {value!r}")
+        raise BadCommandError(f"{given.get('type')}: '{name}' is to be true or false, got {value!r}")
     return value
 
 
 def _one_of(given: Given, name: str, choices: tuple[str, ...]) -> str:
     value = _text(given, name)
     if value not in choices:
-        raise BadCommand(f"{given.get('type')}: '{name}' is one of {', '.join(choices)}, got {value!r}")
+        raise BadCommandError(f"{given.get('type')}: '{name}' is one of {', '.join(choices)}, got {value!r}")
     return value
 
 
@@ -53,7 +54,9 @@ def _images(given: Given) -> list[ImageContent]:
     try:
         return [ImageContent.model_validate(image) for image in given.get("images") or ()]
     except (TypeError, ValueError):
-        raise BadCommand(f"{given.get('type')}: 'images' is a list of objects with 'data' and 'mimeType'") from None
+        raise BadCommandError(
+            f"{given.get('type')}: 'images' is a list of objects with 'data' and 'mimeType'"
+        ) from None
 
 
 # --- prompts ------------------------------------------------------------------------------------------------------
@@ -131,7 +134,16 @@ async def _commands(session: AgentSession, given: Given, send: Send) -> Any:
         }
         for owner, command in session.commands.items()
     ]
-    return {"commands": found + session.resource_commands()}
+    found += [
+        {
+            "name": command.name,
+            "description": command.description,
+            "source": command.source,
+            "sourceInfo": {"path": str(command.path)},
+        }
+        for command in resource_commands(session.resources)
+    ]
+    return {"commands": found}
 
 
 async def _set_name(session: AgentSession, given: Given, send: Send) -> None:
@@ -145,7 +157,7 @@ async def _set_model(session: AgentSession, given: Given, send: Send) -> Any:
     provider, identifier = _text(given, "provider"), _text(given, "modelId")
     model = session.models.model(provider, identifier)
     if model is None:
-        raise BadCommand(f"Model not found: {provider}/{identifier}")
+        raise BadCommandError(f"Model not found: {provider}/{identifier}")
     await session.choice.set_model(model)
     return model.to_json()
 
@@ -242,7 +254,7 @@ async def _fork(session: AgentSession, given: Given, send: Send) -> Any:
 async def _clone(session: AgentSession, given: Given, send: Send) -> Any:
     leaf = session.store.leaf_id
     if leaf is None:
-        raise BadCommand("There is nothing to clone yet")
+        raise BadCommandError("There is nothing to clone yet")
     await session.moves.fork(leaf, "at")
     return {"cancelled": False}
 
@@ -257,7 +269,7 @@ async def _entries(session: AgentSession, given: Given, send: Send) -> Any:
     if since is not None:
         position = next((place for place, entry in enumerate(entries) if entry.id == since), None)
         if position is None:
-            raise BadCommand(f"There is no entry '{since}' in this session")
+            raise BadCommandError(f"There is no entry '{since}' in this session")
         entries = entries[position + 1 :]
     return {"entries": [entry.to_json() for entry in entries], "leafId": session.store.leaf_id}
 
@@ -270,7 +282,7 @@ async def _export(session: AgentSession, given: Given, send: Send) -> Any:
     from pi_plugins.sessions import export_session
 
     if session.store.path is None:
-        raise BadCommand("The session is kept in memory: there is no file to export")
+        raise BadCommandError("The session is kept in memory: there is no file to export")
     target = _optional_text(given, "outputPath")
     return {"path": str(await asyncio.to_thread(export_session, session.store.path, target and Path(target)))}
 

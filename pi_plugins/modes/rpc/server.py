@@ -17,7 +17,7 @@ from pi_plugins.coding_agent import AgentSession, SessionEvent, SessionOptions, 
 from .._signals import stopping_on_signals
 from .._stdout import records_only
 from ..printing import open_session
-from .commands import COMMANDS, BadCommand
+from .commands import COMMANDS, BadCommandError
 from .dialogs import RESPONSE, Dialogs
 from .wire import LineReader, RecordWriter
 
@@ -105,7 +105,7 @@ class _Server:
             return
         try:
             data = await run(self._session, command, self._writer.put)
-        except (BadCommand, PiError) as error:
+        except (BadCommandError, PiError) as error:
             self._answer(identifier, str(name), error=str(error))
         except Exception as error:
             self._answer(identifier, str(name), error=f"{type(error).__name__}: {error}")

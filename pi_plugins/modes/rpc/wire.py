@@ -1,8 +1,9 @@
-"""The two directions of the wire, each with a thread, so that neither a slow reader nor a slow writer stops the agent."""
+"""The two directions of the wire, each with a thread, so that a slow client does not stop the agent."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections import deque
@@ -81,10 +82,10 @@ class RecordWriter:
         self._changed = threading.Condition()
         self._closed = False
         self._drained: list[asyncio.Future[None]] = []
+        self._ended = asyncio.Event()
         self.gone = asyncio.Event()
         self.failure: ConfigError | None = None
-        self._thread = threading.Thread(target=self._write, name="pi-rpc-output", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._write, name="pi-rpc-output", daemon=True).start()
 
     def put(self, record: Mapping[str, Any]) -> Awaitable[None] | None:
         """Take a record; what is returned, when much waits to be read, is done when there is room again."""
@@ -106,10 +107,14 @@ class RecordWriter:
         with self._changed:
             self._closed = True
             self._changed.notify()
-        while self._thread.is_alive() and not self.gone.is_set():
-            await asyncio.sleep(0.005)
+        await self._ended.wait()
 
     def _write(self) -> None:
+        self._write_on()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(self._ended.set)
+
+    def _write_on(self) -> None:
         while True:
             with self._changed:
                 while not self._waiting and not self._closed:
