@@ -21,8 +21,8 @@ class Filters:
     are compared with a resource's name, its file and its folder, the latter two absolute or relative to a base.
 
     :param entries: the array.
-    :param bases: the folders that relative paths start from, with the word for whose it is; the first of them under
-        which something is there counts.
+    :param bases: the folders that relative paths start from, with the word for whose it is, the user's last; the first
+        of them under which something is there counts.
     :param key: the name of the array, for warnings.
     """
 
@@ -49,7 +49,9 @@ class Filters:
         return found
 
     def _added(self, entry: str) -> list[Place]:
-        for base, origin in self._bases:
+        # Only a relative path tells whose it is; a project can hardly know another.
+        bases = self._bases[-1:] if os.path.isabs(os.path.expanduser(entry)) else self._bases
+        for base, origin in bases:
             path = str(expand(entry, base))
             matches = sorted(glob.glob(path)) if glob.has_magic(entry) and not os.path.lexists(path) else [path]
             there = [Path(match) for match in matches if os.path.lexists(match)]

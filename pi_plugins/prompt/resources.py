@@ -85,7 +85,7 @@ async def load_resources(
     cwd, agent_dir = _absolute(cwd), _absolute(agent_dir)
     warnings: list[str] = []
     project = project_dir(cwd) if trusted else None
-    folders = await _plugin_folders(cwd, hooks, environ) if not (no_skills and no_templates) else []
+    folders = await _plugin_folders(cwd, hooks, environ, warnings) if not (no_skills and no_templates) else []
     bases = [*([(project, "project")] if project is not None else []), (agent_dir, "user")]
 
     skills = [_named(path, "--skill", cwd, environ) for path in skill_paths]
@@ -124,11 +124,24 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))
 
 
-async def _plugin_folders(cwd: Path, hooks: Hooks | None, environ: Mapping[str, str] | None) -> list[tuple[str, Path]]:
+async def _plugin_folders(
+    cwd: Path, hooks: Hooks | None, environ: Mapping[str, str] | None, warnings: list[str]
+) -> list[tuple[str, Path]]:
     if hooks is None or "resources_discover" not in hooks.implemented():
         return []
-    answers = await hooks.call("resources_discover", cwd=cwd)
-    return [(f"plugin {owner.plugin}", expand(str(path), cwd, environ)) for owner, paths in answers for path in paths]
+    found = []
+    for owner, folders in await hooks.call("resources_discover", cwd=cwd):
+        for folder in (folders,) if isinstance(folders, str | os.PathLike) else folders:
+            path = expand(os.fspath(folder), cwd, environ)
+            if _is_folder(path):
+                found.append((f"plugin {owner.plugin}", path))
+            else:
+                warnings.append(f"plugin {owner.plugin}: there is no folder {path} of skills and prompts")
+    return found
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)
 
 
 def _named(path: str | os.PathLike[str], option: str, cwd: Path, environ: Mapping[str, str] | None) -> Place:
