@@ -1,10 +1,62 @@
-"""Sessions: the transcript on disk, as a tree of entries; its hooks and the command ``pi sessions``."""
+"""Sessions: the transcript on disk, as a tree of entries; its hooks and the command ``pi sessions``.
+
+The names are imported when they are first used.
+"""
 
 from __future__ import annotations
 
-from pi_core import hookimpl
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from pi_core import CustomMessage, hookimpl
 
 from . import hookspecs
+
+if TYPE_CHECKING:
+    from .entries import Entry as Entry
+    from .entries import SessionHeader as SessionHeader
+    from .files import SessionRef as SessionRef
+    from .files import find_session as find_session
+    from .files import latest_session as latest_session
+    from .files import sessions_dir as sessions_dir
+    from .messages import BashExecutionMessage as BashExecutionMessage
+    from .messages import BranchSummaryMessage as BranchSummaryMessage
+    from .messages import CompactionSummaryMessage as CompactionSummaryMessage
+    from .messages import CustomEntryMessage as CustomEntryMessage
+    from .projection import Projection as Projection
+    from .session import Session as Session
+    from .stats import SessionStats as SessionStats
+    from .tree import TreeNode as TreeNode
+
+_HOMES: Final = {
+    "BashExecutionMessage": "messages",
+    "BranchSummaryMessage": "messages",
+    "CompactionSummaryMessage": "messages",
+    "CustomEntryMessage": "messages",
+    "Entry": "entries",
+    "Projection": "projection",
+    "Session": "session",
+    "SessionHeader": "entries",
+    "SessionRef": "files",
+    "SessionStats": "stats",
+    "TreeNode": "tree",
+    "find_session": "files",
+    "latest_session": "files",
+    "sessions_dir": "files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOMES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
 
 
 class SessionsPlugin:
@@ -14,3 +66,10 @@ class SessionsPlugin:
     def register_hookspecs(self) -> list[object]:
         """Offer the hooks of this package."""
         return [hookspecs]
+
+    @hookimpl
+    def register_message_types(self) -> Iterable[type[CustomMessage]]:
+        """Offer the messages of sessions."""
+        from .messages import MESSAGE_TYPES
+
+        return MESSAGE_TYPES
