@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pi_core import Usage, WireModel
+from pi_core import ThinkingLevel, Usage, WireModel
 
 
 class ModelChange(WireModel):
@@ -18,7 +18,7 @@ class ModelChange(WireModel):
 class ThinkingLevelChange(WireModel):
     """Another thinking level was chosen."""
 
-    thinking_level: str
+    thinking_level: ThinkingLevel
 
 
 class ExtraUsage(WireModel):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from pydantic import ValidationError
 
@@ -19,18 +19,32 @@ if TYPE_CHECKING:
     from pi_plugins.config.settings import Settings
 
 
-def sessions_dir(cwd: Path, settings: Settings | None = None, environ: Mapping[str, str] | None = None) -> Path:
+def sessions_dir(
+    cwd: Path,
+    settings: Settings | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    agent_dir: Path | None = None,
+    directory: Path | str | None = None,
+) -> Path:
     """Return the folder of all sessions.
 
-    :param cwd: what a relative ``sessionDir`` starts from.
+    The first of these that is there: ``directory``, ``PI_CODING_AGENT_SESSION_DIR``, ``sessionDir`` of the settings,
+    the folder ``sessions`` of the agent's folder.
+
+    :param cwd: what relative paths start from.
     :param settings: settings of which those of a project that is not trusted are no part.
     :param environ: the environment; that of the process if absent.
+    :param agent_dir: the agent's folder; that of the environment if absent.
+    :param directory: what the command line names.
     """
-    from pi_plugins.config.paths import agent_dir, expand
+    from pi_plugins.config import paths
 
     named = (os.environ if environ is None else environ).get("PI_CODING_AGENT_SESSION_DIR")
-    chosen = named or (None if settings is None else settings.session_dir)
-    return expand(chosen, cwd, environ) if chosen else agent_dir(environ) / "sessions"
+    chosen = directory or named or (None if settings is None else settings.session_dir)
+    if chosen:
+        return paths.expand(str(chosen), cwd, environ)
+    return (agent_dir or paths.agent_dir(environ)) / "sessions"
 
 
 def project_folder(directory: Path, cwd: Path | str) -> Path:
@@ -100,37 +114,58 @@ def header_of(record: Mapping[str, object], path: Path) -> SessionHeader:
     return SessionHeader.model_validate({"version": 1, "id": path.stem.rpartition("_")[2], **record})
 
 
-def latest_session(cwd: Path | str, directory: Path) -> SessionRef | None:
+def latest_session(cwd: Path | str, directory: Path) -> Path | None:
     """Return the session of a folder that was written last."""
-    return next(iter(refs(directory, cwd)), None)
+    return next((ref.path for ref in refs(directory, cwd)), None)
 
 
-def find_session(text: str, cwd: Path, directory: Path) -> SessionRef:
-    """Return the session that a user means.
+@overload
+def find_session(text: str, cwd: Path, directory: Path, *, exact: bool = False) -> Path: ...
+
+
+@overload
+def find_session(
+    text: str, cwd: Path, directory: Path, *, exact: bool = False, missing_ok: Literal[True]
+) -> Path | None: ...
+
+
+def find_session(
+    text: str, cwd: Path, directory: Path, *, exact: bool = False, missing_ok: bool = False
+) -> Path | None:
+    """Return the session file that a user means.
 
     :param text: the path of a session file, or the beginning of an id.
     :param cwd: sessions of this folder come first, and relative paths start here.
     :param directory: the folder of all sessions.
+    :param exact: only a whole id of a session of ``cwd`` counts.
+    :param missing_ok: return ``None`` when there is no such session.
     :raises ConfigError: there is none, or the beginning fits several.
     """
-    path = cwd / Path(text).expanduser()
-    if "/" in text or os.sep in text or text.endswith(".jsonl") or path.is_file():
-        ref = ref_of(path)
-        if ref is None:
-            what = "is no session file" if path.exists() else "does not exist"
-            raise ConfigError(f"{path} {what}")
-        return ref
-    for found in _by_id(text, cwd, directory):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            ids = ", ".join(sorted(ref.id for ref in found)[:5])
-            raise ConfigError(f"{len(found)} sessions have an id that begins with {text!r}: {ids}. Type more of it")
-    raise ConfigError(f"No session has an id that begins with {text!r}. The sessions there are: pi sessions list --all")
+    if exact:
+        found = [ref for ref in refs(directory, cwd) if ref.id == text][:1]
+    elif "/" in text or os.sep in text or text.endswith(".jsonl") or (cwd / text).is_file():
+        return _at(cwd / Path(text).expanduser())
+    else:
+        found = _by_beginning(text, refs(directory, cwd)) or _by_beginning(text, refs(directory))
+    if len(found) == 1:
+        return found[0].path
+    if found:
+        ids = ", ".join(sorted(ref.id for ref in found)[:5])
+        raise ConfigError(f"{len(found)} sessions have an id that begins with {text!r}: {ids}. Type more of it")
+    if missing_ok:
+        return None
+    what = "the id" if exact else "an id that begins with"
+    raise ConfigError(f"No session has {what} {text!r}. Those there are: pi sessions list --all")
 
 
-def _by_id(text: str, cwd: Path, directory: Path) -> Iterator[list[SessionRef]]:
-    for where in (cwd, None):
-        found = [ref for ref in refs(directory, where) if text and ref.id.lower().startswith(text.lower())]
-        exact = [ref for ref in found if ref.id == text]
-        yield exact if len(exact) == 1 else found
+def _at(path: Path) -> Path:
+    if ref_of(path) is None:
+        raise ConfigError(f"{path} {'is no session file' if path.exists() else 'does not exist'}")
+    return path
+
+
+def _by_beginning(text: str, among: list[SessionRef]) -> list[SessionRef]:
+    exact = [ref for ref in among if ref.id == text]
+    if len(exact) == 1:
+        return exact
+    return [ref for ref in among if text and ref.id.lower().startswith(text.lower())]

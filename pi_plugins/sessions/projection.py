@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from pi_core import AgentMessage, AssistantMessage, ToolResultMessage
+from pi_core import AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage
 
 from ._turns import PlacedMessage, Results
 from .bodies import BranchSummary, Compaction, ContextEdit, CustomData, CustomText, ModelChange, ThinkingLevelChange
@@ -33,7 +33,7 @@ class Projection:
     messages: Sequence[AgentMessage] = ()
     entry_ids: Sequence[str | None] = ()
     model: tuple[str, str] | None = None
-    thinking_level: str | None = None
+    thinking_level: ThinkingLevel | None = None
     compaction: Entry | None = None
 
 
@@ -80,7 +80,7 @@ class ProjectionBuilder:
         self._asking: PlacedMessage | None = None
         self._compaction: Entry | None = None
         self._model: tuple[str, str] | None = None
-        self._level: str | None = None
+        self._level: ThinkingLevel | None = None
         self._latest_settings()
         path = self.path
         at = next((at for at in range(len(path) - 1, -1, -1) if _is_compaction(path[at])), None)

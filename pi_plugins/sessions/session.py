@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from pi_core import AgentMessage, ConfigError, ToolCallContent, ToolResultMessage, Usage, WireModel
+from pi_core import AgentMessage, ConfigError, ThinkingLevel, ToolCallContent, ToolResultMessage, Usage, WireModel
 
 from . import bodies
 from ._ids import checked_id, uuid7
@@ -270,7 +270,7 @@ class Session:
         """Note that another model was chosen."""
         return self._append("model_change", bodies.ModelChange(provider=provider, model_id=model_id))
 
-    def append_thinking_level_change(self, level: str) -> Entry:
+    def append_thinking_level_change(self, level: ThinkingLevel) -> Entry:
         """Note that another thinking level was chosen."""
         return self._append("thinking_level_change", bodies.ThinkingLevelChange(thinking_level=level))
 

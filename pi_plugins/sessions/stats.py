@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pi_core import AssistantMessage, ToolResultMessage, Usage
 
@@ -36,6 +37,24 @@ class SessionStats:
     def total_tokens(self) -> int:
         """All tokens together."""
         return self.input + self.output + self.cache_read + self.cache_write
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as the original's RPC has them."""
+        return {
+            "userMessages": self.user_messages,
+            "assistantMessages": self.assistant_messages,
+            "toolCalls": self.tool_calls,
+            "toolResults": self.tool_results,
+            "totalMessages": self.total_messages,
+            "tokens": {
+                "input": self.input,
+                "output": self.output,
+                "cacheRead": self.cache_read,
+                "cacheWrite": self.cache_write,
+                "total": self.total_tokens,
+            },
+            "cost": self.cost,
+        }
 
 
 class StatsCounter:

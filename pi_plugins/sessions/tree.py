@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pi_core import ConfigError
 
@@ -24,6 +25,19 @@ class TreeNode:
     entry: Entry
     children: list[TreeNode] = field(default_factory=list)
     label: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, as deep as the session is long."""
+        made: dict[str, Any] = {}
+        waiting: list[tuple[TreeNode, dict[str, Any]]] = [(self, made)]
+        while waiting:
+            node, data = waiting.pop()
+            children: list[dict[str, Any]] = [{} for _ in node.children]
+            data.update(entry=node.entry.to_json(), children=children)
+            if node.label is not None:
+                data["label"] = node.label
+            waiting.extend(zip(node.children, children, strict=True))
+        return made
 
 
 class EntryTree:
