@@ -89,7 +89,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
                 counts[name] = counts.get(name, 0) + value
         for name in _AMOUNTS:
             cost[name] = cost.get(name, 0) + getattr(usage.cost, name)
-    return Usage(**counts, cost=Cost(**cost))
+    return Usage.model_validate({**counts, "cost": cost})
 
 
 def _reported_cost(cost: Cost, reported: Any) -> Cost:

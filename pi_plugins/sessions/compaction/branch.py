@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pi_core import AbortSignal, AgentMessage, Model, ThinkingLevel
-from pi_plugins.sessions.bodies import BranchSummary, Compaction
+from pi_plugins.sessions.bodies import BranchSummary
 from pi_plugins.sessions.entries import Entry
-from pi_plugins.sessions.projection import project
+from pi_plugins.sessions.projection import ProjectionBuilder
 
 from .estimate import message_tokens
 from .files import file_lists, with_lists
@@ -33,7 +33,8 @@ async def summarize_branch(
 ) -> BranchSummaryResult | None:
     """Have a model summarise a branch.
 
-    What does not fit the model beside the room to be kept free is left out, the oldest first.
+    What does not fit the model beside the room to be kept free is left out, the oldest first. What was compacted on
+    the branch is read as it was said.
 
     :param entries: those of the branch, oldest first, without what it shares with where work goes on.
     :param complete: makes one request. It is given no tools, and a prompt cache of its own.
@@ -42,8 +43,9 @@ async def summarize_branch(
     :returns: ``None`` when nothing was said on the branch.
     :raises CompactionError: no summary could be made, or it was given up.
     """
-    messages = list(project(entries).messages)
-    details = [entry.body.details for entry in entries if isinstance(entry.body, Compaction | BranchSummary)]
+    said = [entry for entry in entries if entry.type != "compaction"]
+    messages = list(ProjectionBuilder(said).projection().messages)
+    details = [entry.body.details for entry in said if isinstance(entry.body, BranchSummary)]
     files = file_lists(messages, details)
     messages = _newest(messages, model, settings.reserve_tokens)
     if not messages:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pi_core import Model
 from pi_plugins.sessions.bodies import BranchSummary, Compaction
 from pi_plugins.sessions.entries import Entry
 from pi_plugins.sessions.messages import CompactionSummaryMessage
-from pi_plugins.sessions.projection import project
+from pi_plugins.sessions.projection import ProjectionBuilder
 
 from .cut import find_cut
 from .estimate import context_tokens, message_tokens
@@ -33,8 +33,8 @@ def prepare(
     """
     if path and path[-1].type == "compaction":
         return None
-    projection = project(path)
-    messages, ids = list(projection.messages), list(projection.entry_ids)
+    projection = ProjectionBuilder(path).projection()
+    messages, ids = projection.messages, projection.entry_ids
     previous = None
     if messages and isinstance(messages[0], CompactionSummaryMessage):
         previous = without_lists(messages[0].summary)
@@ -42,25 +42,30 @@ def prepare(
     cut = find_cut(messages, limits_for(settings, model).keep_recent_tokens)
     if cut is None:
         return None
-    files = file_lists(messages[: cut.kept], _details(path, ids[: cut.kept]))
+    first_kept = ids[cut.kept]
+    assert first_kept is not None, "only results have no entry, and none is cut before"
+    summarized = tuple(entry_id for entry_id in ids[: cut.kept] if entry_id is not None)
+    files = file_lists(messages[: cut.kept], _details(path, projection.compaction, set(summarized)))
     return CompactionPreparation(
         messages=tuple(messages[: cut.turn]),
         split_prefix=tuple(messages[cut.turn : cut.kept]),
-        first_kept_entry_id=ids[cut.kept],
+        first_kept_entry_id=first_kept,
         previous_summary=previous,
         tokens_before=context_tokens(projection.messages),
         tokens_kept=sum(message_tokens(message) for message in messages[cut.kept :]),
         read_files=files.read,
         modified_files=files.modified,
-        summarized_entry_ids=tuple(ids[: cut.kept]),
+        summarized_entry_ids=summarized,
         focus=focus,
     )
 
 
-def _details(path: Sequence[Entry], summarized: Sequence[str]) -> Iterator[Mapping[str, Any] | None]:
-    """The details of the last compaction, and of the summaries of branches that are summarised now."""
-    compactions = [entry for entry in path if entry.type == "compaction"]
-    wanted = {*summarized, *(entry.id for entry in compactions[-1:])}
+def _details(
+    path: Sequence[Entry], compaction: Entry | None, summarized: Collection[str]
+) -> Iterator[Mapping[str, Any] | None]:
+    """The details of the compaction before, and of the summaries of branches that are summarised now."""
     for entry in path:
-        if entry.id in wanted and isinstance(entry.body, Compaction | BranchSummary):
-            yield entry.body.details
+        if entry is compaction or (entry.type == "branch_summary" and entry.id in summarized):
+            body = entry.body
+            if isinstance(body, Compaction | BranchSummary):
+                yield body.details
