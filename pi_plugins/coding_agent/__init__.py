@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .inputs import RunStart as RunStart
     from .inputs import SlashCommand as SlashCommand
     from .options import SessionOptions as SessionOptions
+    from .prompt_parts import PromptParts as PromptParts
+    from .prompt_parts import load_prompt_parts as load_prompt_parts
     from .questions import Answer as Answer
     from .questions import Question as Question
     from .session import AgentSession as AgentSession
@@ -29,6 +31,7 @@ _HOMES: Final = {
     "Input": "inputs",
     "Listener": "events",
     "Prepared": "factory",
+    "PromptParts": "prompt_parts",
     "Question": "questions",
     "RunStart": "inputs",
     "SessionEvent": "events",
@@ -36,6 +39,7 @@ _HOMES: Final = {
     "SlashCommand": "inputs",
     "create_session": "factory",
     "event_json": "events",
+    "load_prompt_parts": "prompt_parts",
     "prepare_session": "factory",
 }
 
@@ -65,6 +69,7 @@ __all__ = [
     "Input",
     "Listener",
     "Prepared",
+    "PromptParts",
     "Question",
     "RunStart",
     "SessionEvent",
@@ -72,5 +77,6 @@ __all__ = [
     "SlashCommand",
     "create_session",
     "event_json",
+    "load_prompt_parts",
     "prepare_session",
 ]

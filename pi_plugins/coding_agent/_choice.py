@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pi_core import Model, ThinkingLevel
-from pi_plugins.models import clamp_level, supported_levels
+from pi_plugins.models.levels import clamp_level, supported_levels
 
 from .events import ThinkingLevelEvent
 

@@ -142,7 +142,14 @@ class Compactor:
         from_hook = result is not None
         if result is None:
             result = await summarize(preparation, self.complete, session.model, session.thinking_level)
-        session.store.append_compaction(result, from_hook=from_hook)
+        session.store.append_compaction(
+            result.summary,
+            result.first_kept_entry_id,
+            result.tokens_before,
+            usage=result.usage,
+            details=result.details,
+            from_hook=from_hook,
+        )
         session.agent.state.messages = session.store.projection().messages
         return result
 

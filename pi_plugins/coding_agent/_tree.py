@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pi_core import Block, ConfigError, UserMessage
+from pi_plugins.models.levels import clamp_level
 from pi_plugins.sessions import Entry, Session
 from pi_plugins.sessions.compaction import summarize_branch
 
@@ -47,7 +49,8 @@ class TreeMoves:
         place = target_id if text is None else target.parent_id
         summary = None
         if summarize and left is not None:
-            abandoned = store.between(left, place)
+            shared = {entry.id for entry in store.path_to(place)} if place is not None else set()
+            abandoned = [entry for entry in store.path_to(left) if entry.id not in shared]
             if abandoned:
                 summary = await summarize_branch(
                     abandoned,
@@ -74,21 +77,22 @@ class TreeMoves:
         """
         self._check_idle()
         await self._ask("session_before_switch", reason="new", target=None)
-        store = self._session.store
-        if store.directory is None:
-            await self.replace(Session.in_memory(self._session.cwd), "new")
+        session = self._session
+        types = session.message_types
+        if session.folder is None:
+            store = Session.in_memory(session.cwd, types=types)
         else:
-            await self.replace(Session.create(self._session.cwd, directory=store.directory, parent=parent), "new")
+            store = Session.create(session.cwd, directory=session.folder, parent=parent, types=types)
+        await self.replace(store, "new")
 
-    async def open(self, path: str) -> None:
+    async def open(self, path: Path) -> None:
         """Go on with the session of a file.
 
         :raises ConfigError: the file is no session, another process writes it, something goes on, or a plugin refuses.
         """
         self._check_idle()
-        await self._ask("session_before_switch", reason="resume", target=path)
-        types = self._session.build.registry.message_types
-        await self.replace(Session.open(path, message_types=dict(types.items())), "resume")
+        await self._ask("session_before_switch", reason="resume", target=str(path))
+        await self.replace(Session.open(path, types=self._session.message_types), "resume")
 
     async def fork(self, entry_id: str, position: Literal["before", "at"] = "before") -> str | None:
         """Go on in a new session that has the path to an entry.
@@ -98,11 +102,13 @@ class TreeMoves:
         :raises ConfigError: there is no such entry, something goes on, or a plugin refuses.
         """
         self._check_idle()
-        store = self._session.store
+        session, store = self._session, self._session.store
         entry = store.entry(entry_id)
         await self._ask("session_before_fork", entry_id=entry_id, position=position)
-        leaf = entry.parent_id if position == "before" else entry.id
-        await self.replace(store.forked(leaf), "fork")
+        path = store.path_to(entry_id)
+        kept = path[:-1] if position == "before" else path
+        forked = Session.fork(store, session.cwd, directory=session.folder, entries=kept, types=session.message_types)
+        await self.replace(forked, "fork")
         return _user_text(entry) if position == "before" else None
 
     def fork_points(self) -> list[tuple[str, str]]:
@@ -129,7 +135,7 @@ class TreeMoves:
             if model is not None and session.models.has_auth(model.provider):
                 session.agent.state.model = model
         if projection.thinking_level is not None:
-            session.agent.state.thinking_level = projection.thinking_level
+            session.agent.state.thinking_level = clamp_level(session.model, projection.thinking_level)
         await session.start(reason)
 
     def _check_idle(self) -> None:

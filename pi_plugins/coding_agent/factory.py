@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pi_core import Build, ConfigError, Model, SelectionContext, ThinkingLevel
 
-from ._tool_choice import choose_tools
 from .options import SessionOptions
+from .prompt_parts import load_prompt_parts
 from .session import AgentSession
 
 if TYPE_CHECKING:
     from pi_plugins.config import Settings
     from pi_plugins.config.trust import Ask
-    from pi_plugins.models import ModelRuntime
+    from pi_plugins.models.runtime import ModelRuntime
     from pi_plugins.sessions import Session
 
 
@@ -109,8 +109,8 @@ async def create_session(
     :param callables: implementations of hooks by name, called before those of plugins.
     :raises ConfigError: no model can be used, a tool or session does not exist, or another process writes the session.
     """
-    from pi_plugins.models import ModelRuntime, clamp_level
-    from pi_plugins.prompt import load_resources, text_or_file
+    from pi_plugins.models.levels import clamp_level
+    from pi_plugins.models.runtime import ModelRuntime
 
     prepared = prepared or await prepare_session(options, build)
     options, settings = prepared.options, prepared.settings
@@ -123,40 +123,24 @@ async def create_session(
         registry=prepared.build.registry,
     )
     prepared.warnings += models.problems()
-    store, reason = open_store(prepared)
+    folder, store, reason = open_store(prepared)
     try:
         model, level, scoped = await _choose_model(prepared, models, store)
-        resources = await load_resources(
-            prepared.cwd,
-            agent_dir=prepared.agent_dir,
-            trusted=prepared.trusted,
-            settings=settings,
-            hooks=prepared.build.hooks,
-            no_context_files=options.no_context_files,
-            no_skills=options.no_skills,
-            no_templates=options.no_templates,
-            skill_paths=options.skill_paths,
-            template_paths=options.template_paths,
-        )
-        prepared.warnings += resources.warnings
-        names = choose_tools(prepared.build, options, settings.default_tools)
-        given = options.system_prompt
-        if given is None and prepared.build.settings is not None:
-            given = prepared.build.settings.system_prompt
+        parts = await load_prompt_parts(prepared)
+        prepared.warnings += parts.resources.warnings
         session = AgentSession(
             build=prepared.build,
             store=store,
+            folder=folder,
             models=models,
             settings=settings,
-            resources=resources,
+            resources=parts.resources,
             model=model,
             thinking_level=clamp_level(model, level),
-            tools=prepared.build.tools(names),
+            tools=parts.tools,
             cwd=prepared.cwd,
-            system_prompt=None if given is None else text_or_file(given, "--system-prompt"),
-            append_system_prompt=[
-                text_or_file(text, "--append-system-prompt") for text in options.append_system_prompt
-            ],
+            system_prompt=parts.system_prompt,
+            append_system_prompt=parts.append,
             scoped_models=scoped,
             source=options.source,
             trusted=prepared.trusted,
@@ -179,9 +163,11 @@ def _folder(cwd: Path | None) -> Path:
         raise ConfigError(f"The folder {cwd or '.'} cannot be used: {error.strerror}. Change to another one") from None
 
 
-def open_store(prepared: Prepared) -> tuple[Session, str]:
-    """Open or make the session that the options name, and say why: ``startup``, ``resume`` or ``fork``.
+def open_store(prepared: Prepared) -> tuple[Path | None, Session, str]:
+    """Open or make the session that the options name.
 
+    :returns: the folder of all sessions, ``None`` when none is kept; the session; and why it begins: ``startup``,
+        ``resume`` or ``fork``.
     :raises ConfigError: it does not exist, is no session, another process writes it, or options exclude each other.
     """
     from pi_plugins.sessions import Session, find_session, latest_session, sessions_dir
@@ -190,26 +176,28 @@ def open_store(prepared: Prepared) -> tuple[Session, str]:
     _check_session_options(options)
     types = dict(prepared.build.registry.message_types.items())
     if options.in_memory:
-        return Session.in_memory(cwd, types=types), "startup"
-    folder = sessions_dir(cwd, agent_dir=prepared.agent_dir, settings=prepared.settings, directory=options.session_dir)
+        return None, Session.in_memory(cwd, types=types), "startup"
+    folder = sessions_dir(
+        cwd, prepared.settings, prepared.environ, agent_dir=prepared.agent_dir, directory=options.session_dir
+    )
     if options.fork is not None:
-        source = find_session(options.fork, cwd, directory=folder)
-        return Session.fork(source, cwd, directory=folder, id=options.session_id, types=types), "fork"
-    if options.session_id is not None:
-        known = find_session(options.session_id, cwd, directory=folder, exact=True, missing_ok=True)
-        if known is None:
-            return Session.create(cwd, directory=folder, id=options.session_id, types=types), "startup"
-        return Session.open(known, types=types), "resume"
+        source = find_session(options.fork, cwd, folder)
+        forked = Session.fork(source, cwd, directory=folder, id=options.session_id, types=types)
+        return folder, forked, "fork"
     path = None
-    if options.session is not None:
-        path = find_session(options.session, cwd, directory=folder)
+    if options.session_id is not None:
+        path = find_session(options.session_id, cwd, folder, exact=True, missing_ok=True)
+    elif options.session is not None:
+        path = find_session(options.session, cwd, folder)
     elif options.continue_last:
-        path = latest_session(cwd, directory=folder)
+        path = latest_session(cwd, folder)
         if path is None:
             prepared.notices.append("There is no session in this folder yet: a new one begins")
     if path is None:
-        return Session.create(cwd, directory=folder, types=types), "startup"
-    return Session.open(path, types=types), "resume"
+        return folder, Session.create(cwd, directory=folder, id=options.session_id, types=types), "startup"
+    store = Session.open(path, types=types)
+    prepared.warnings += [f"{path}: {problem}" for problem in store.problems]
+    return folder, store, "resume"
 
 
 def _check_session_options(options: SessionOptions) -> None:

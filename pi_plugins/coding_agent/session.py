@@ -14,6 +14,7 @@ from pi_core import (
     AssistantMessage,
     Build,
     ConfigError,
+    CustomMessage,
     ImageContent,
     Model,
     PluginFailure,
@@ -37,7 +38,7 @@ from .user_bash import UserBash
 
 if TYPE_CHECKING:
     from pi_plugins.config import Settings
-    from pi_plugins.models import ModelRuntime
+    from pi_plugins.models.runtime import ModelRuntime
     from pi_plugins.prompt import Resources
     from pi_plugins.sessions import Session, SessionStats
 
@@ -49,6 +50,7 @@ class AgentSession:
     waits in a queue.
 
     :param store: where the transcript is kept.
+    :param folder: the folder of all sessions; ``None`` keeps new ones in memory.
     :param resources: context files, skills, templates and the texts for the system prompt.
     :param tools: the tools the model may call.
     :param scoped_models: the models that cycling goes through, with the level of each; all available ones when empty.
@@ -61,6 +63,7 @@ class AgentSession:
         *,
         build: Build,
         store: Session,
+        folder: Path | None = None,
         models: ModelRuntime,
         settings: Settings,
         resources: Resources,
@@ -78,6 +81,7 @@ class AgentSession:
     ) -> None:
         self.build = build
         self.store = store
+        self.folder = folder
         self.models = models
         self.settings = settings
         self.resources = resources
@@ -123,6 +127,11 @@ class AgentSession:
         self._closed = False
 
     # --- what it is at the moment ---
+
+    @property
+    def message_types(self) -> dict[str, type[CustomMessage]]:
+        """The custom message types of the plugins, by role."""
+        return dict(self.build.registry.message_types.items())
 
     @property
     def model(self) -> Model:

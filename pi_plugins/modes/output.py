@@ -112,7 +112,7 @@ class JsonOutput:
 
     def begin(self) -> None:
         """Print the header."""
-        self._line(self._session.store.header)
+        self._line(self._session.store.header.to_json())
 
     def on_event(self, event: SessionEvent) -> None:
         """Print the event."""

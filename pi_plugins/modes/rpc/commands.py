@@ -115,7 +115,7 @@ async def _messages(session: AgentSession, given: Given, send: Send) -> Any:
 
 
 async def _stats(session: AgentSession, given: Given, send: Send) -> Any:
-    data = session.stats().to_json()
+    data = {"sessionId": session.store.id, **session.stats().to_json()}
     usage = session.context_usage()
     return data if usage is None else {**data, "contextUsage": usage}
 
@@ -243,7 +243,7 @@ async def _new_session(session: AgentSession, given: Given, send: Send) -> Any:
 
 
 async def _switch(session: AgentSession, given: Given, send: Send) -> Any:
-    await session.moves.open(_text(given, "sessionPath"))
+    await session.moves.open(Path(_text(given, "sessionPath")))
     return {"cancelled": False}
 
 
