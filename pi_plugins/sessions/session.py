@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pi_core import AgentMessage, ConfigError, ThinkingLevel, ToolCallContent, ToolResultMessage, Usage, WireModel
 
 from . import bodies
 from ._ids import checked_id, uuid7
-from ._lines import encode
+from ._saver import BEGINNING, Saver
 from ._turns import interrupted
 from .entries import OWN_TYPES, VERSION, Entry, MessageTypes, SessionHeader, iso_now, new_entry_id
-from .files import session_file
+from .files import directory_of, session_file
 from .loading import load
 from .messages import CustomEntryMessage
 from .projection import JOURNAL, Projection
 from .stats import SessionStats, StatsCounter
 from .store import SessionFile
 from .tree import EntryTree, TreeNode
+
+if TYPE_CHECKING:
+    from .compaction import CompactionResult
 
 
 class Session:
@@ -52,11 +55,9 @@ class Session:
         self._durable = durable
         self._tree = EntryTree()
         self._stats = StatsCounter()
-        self._file: SessionFile | None = None
-        self._unsaved: list[Entry] = []
+        self._saver = None if path is None else Saver(header, path, durable=durable)
         self._unannounced: list[Entry] = []
         self._early: dict[int, Entry] = {}
-        self._old_version: int | None = None
         self._closed: str | None = None
 
     @classmethod
@@ -91,13 +92,14 @@ class Session:
 
     @classmethod
     def open(
-        cls, path: Path, *, types: MessageTypes | None = None, read_only: bool = False, durable: bool = False
+        cls, path: Path | str, *, types: MessageTypes | None = None, read_only: bool = False, durable: bool = False
     ) -> Session:
         """Open a session file at its last entry.
 
         :param read_only: leave the file alone; another process may be writing it.
         :raises ConfigError: it is no session file, it cannot be read, or another process writes it.
         """
+        path = Path(path)
         file, data = (None, SessionFile.read(path)) if read_only else SessionFile.open(path, durable=durable)
         try:
             loaded = load(data, path, OWN_TYPES if types is None else {**OWN_TYPES, **types})
@@ -107,10 +109,10 @@ class Session:
             raise
         made = cls(loaded.header, path, types=types, durable=durable)
         made.problems = loaded.problems
-        made._file = file
         made._tree = EntryTree(loaded.entries.values())
-        made._old_version = loaded.version if loaded.version < VERSION else None
-        made._closed = "was opened for reading only" if read_only else None
+        made._closed = "was opened for reading only" if file is None else None
+        if file is not None and made._saver is not None:
+            made._saver.resume(file, loaded.version if loaded.version < VERSION else None)
         return made
 
     @classmethod
@@ -137,16 +139,29 @@ class Session:
         path = None if directory is None else session_file(directory, header)
         made = cls(header, path, types=types, durable=durable)
         made._tree = EntryTree(other.path_to() if entries is None else entries)
-        made._unsaved = [] if path is None else list(made._tree.order)
-        if any(map(_begins, made._unsaved)):
-            made._save()
+        if made._saver is not None:
+            made._saver.add(made._tree.order, made._tree.order)
         return made
+
+    def forked(self, entry_id: str | None) -> Session:
+        """Begin a session in the same place with a copy of the path to an entry.
+
+        :param entry_id: the entry; ``None`` copies nothing.
+        :raises ConfigError: there is no such entry, or the copy cannot be written.
+        """
+        return Session.fork(
+            self,
+            self.cwd,
+            directory=self.directory,
+            entries=[] if entry_id is None else self.path_to(entry_id),
+            types=self._types,
+            durable=self._durable,
+        )
 
     def close(self) -> None:
         """Force everything to the disk and give the file free. Nothing can be appended afterwards."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._saver is not None:
+            self._saver.close()
         self._closed = self._closed or "is closed"
 
     def __enter__(self) -> Self:
@@ -166,6 +181,11 @@ class Session:
         return self.header.cwd
 
     @property
+    def directory(self) -> Path | None:
+        """The folder of all sessions, this one among them; ``None`` for a session in memory."""
+        return None if self.path is None else directory_of(self.path, self.cwd)
+
+    @property
     def name(self) -> str | None:
         """The display name."""
         return self._tree.name
@@ -183,7 +203,7 @@ class Session:
     @property
     def unsaved(self) -> Sequence[Entry]:
         """Entries that are only in memory: there is no file yet, or it could not be written."""
-        return tuple(self._unsaved)
+        return () if self._saver is None else tuple(self._saver.unsaved)
 
     def entry(self, entry_id: str) -> Entry:
         """Return an entry.
@@ -198,6 +218,14 @@ class Session:
         :raises ConfigError: there is no such entry.
         """
         return self._tree.path_to(self._tree.leaf_id if entry_id is None else entry_id)
+
+    def between(self, entry_id: str, other_id: str | None) -> list[Entry]:
+        """Return what is on the way to one entry and not on the way to another one, oldest first.
+
+        :raises ConfigError: there is no such entry.
+        """
+        shared = {entry.id for entry in self._tree.path_to(other_id)}
+        return [entry for entry in self._tree.path_to(entry_id) if entry.id not in shared]
 
     def tree(self) -> list[TreeNode]:
         """Return the roots with all that follows them."""
@@ -241,7 +269,7 @@ class Session:
             return self.append_custom_message(
                 message.custom_type, message.content, display=message.display, details=message.details
             )
-        if message.role in _FIRST:
+        if message.role in BEGINNING:
             self._settle()
         entry = self._append("message", message)
         self._early = {}
@@ -281,29 +309,19 @@ class Session:
         """
         return self._append("usage", bodies.ExtraUsage(kind=kind, provider=provider, model=model, usage=usage))
 
-    def append_compaction(
-        self,
-        summary: str,
-        first_kept_entry_id: str | None,
-        tokens_before: int,
-        *,
-        usage: Usage | None = None,
-        details: Any = None,
-        from_hook: bool = False,
-    ) -> Entry:
-        """Put a summary in the place of what is before an entry.
+    def append_compaction(self, result: CompactionResult, *, from_hook: bool = False) -> Entry:
+        """Put a summary in the place of what is before the kept part; an empty id of its first entry keeps nothing.
 
-        :param first_kept_entry_id: that entry; ``None`` keeps nothing.
-        :param tokens_before: estimated tokens of the context so far.
         :param from_hook: whether a plugin made the summary.
         """
         entry_id = new_entry_id(self._tree.by_id)
+        kept = result.first_kept_entry_id
         compaction = bodies.Compaction(
-            summary=summary,
-            first_kept_entry_id=entry_id if first_kept_entry_id is None else self.entry(first_kept_entry_id).id,
-            tokens_before=tokens_before,
-            usage=usage,
-            details=details,
+            summary=result.summary,
+            first_kept_entry_id=self.entry(kept).id if kept else entry_id,
+            tokens_before=result.tokens_before,
+            usage=result.usage,
+            details=result.details,
             from_hook=from_hook,
         )
         return self._append("compaction", compaction, entry_id)
@@ -381,46 +399,13 @@ class Session:
         entry = Entry(kind, entry_id or new_entry_id(tree.by_id), tree.leaf_id, iso_now(), body)
         tree.add(entry)
         self._unannounced.append(entry)
-        if self.path is not None:
-            self._unsaved.append(entry)
-            if self._file is not None or any(map(_begins, self._unsaved)):
-                self._save()
+        if self._saver is not None:
+            self._saver.add([entry], tree.order)
         while self._unannounced:
             announced = self._unannounced.pop(0)
             if self.on_append is not None:
                 self.on_append(announced)
         return entry
-
-    def _save(self) -> None:
-        """Write what is only in memory; what an earlier failure left goes first, so that the file has no gaps."""
-        try:
-            if self._file is None:
-                path = self.path or Path()
-                self._file = SessionFile.create(path, self._encoded(self._unsaved), durable=self._durable)
-                self._unsaved.clear()
-            elif self._old_version is not None:
-                kept = self._file.path.with_name(f"{self._file.path.name}.v{self._old_version}")
-                self._file.replace(self._encoded(self._tree.order), kept)
-                self._old_version = None
-                self._unsaved.clear()
-            while self._unsaved:
-                self._file.append(encode(self._unsaved[0].to_json()))
-                del self._unsaved[0]
-        except ConfigError as error:
-            entries = "1 entry is" if len(self._unsaved) == 1 else f"{len(self._unsaved)} entries are"
-            raise ConfigError(
-                f"{error}; {entries} only in memory, and written with the next one that can be"
-            ) from error
-
-    def _encoded(self, entries: Sequence[Entry]) -> bytes:
-        return b"".join(map(encode, [self.header.to_json(), *(entry.to_json() for entry in entries)]))
-
-
-_FIRST = frozenset({"user", "assistant"})
-
-
-def _begins(entry: Entry) -> bool:
-    return entry.role in _FIRST
 
 
 def _header(cwd: Path | str, session_id: str | None, parent: str | None) -> SessionHeader:
