@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pi_core import AgentMessage, ConfigError, ThinkingLevel, ToolCallContent, ToolResultMessage, Usage, WireModel
 
@@ -20,9 +20,6 @@ from .projection import JOURNAL, Projection
 from .stats import SessionStats, StatsCounter
 from .store import SessionFile
 from .tree import EntryTree, TreeNode
-
-if TYPE_CHECKING:
-    from .compaction import CompactionResult
 
 
 class Session:
@@ -309,19 +306,29 @@ class Session:
         """
         return self._append("usage", bodies.ExtraUsage(kind=kind, provider=provider, model=model, usage=usage))
 
-    def append_compaction(self, result: CompactionResult, *, from_hook: bool = False) -> Entry:
-        """Put a summary in the place of what is before the kept part; an empty id of its first entry keeps nothing.
+    def append_compaction(
+        self,
+        summary: str,
+        first_kept_entry_id: str | None,
+        tokens_before: int,
+        *,
+        usage: Usage | None = None,
+        details: Any = None,
+        from_hook: bool = False,
+    ) -> Entry:
+        """Put a summary in the place of what is before an entry.
 
+        :param first_kept_entry_id: that entry; ``None`` keeps nothing.
+        :param tokens_before: estimated tokens of the context so far.
         :param from_hook: whether a plugin made the summary.
         """
         entry_id = new_entry_id(self._tree.by_id)
-        kept = result.first_kept_entry_id
         compaction = bodies.Compaction(
-            summary=result.summary,
-            first_kept_entry_id=self.entry(kept).id if kept else entry_id,
-            tokens_before=result.tokens_before,
-            usage=result.usage,
-            details=result.details,
+            summary=summary,
+            first_kept_entry_id=entry_id if first_kept_entry_id is None else self.entry(first_kept_entry_id).id,
+            tokens_before=tokens_before,
+            usage=usage,
+            details=details,
             from_hook=from_hook,
         )
         return self._append("compaction", compaction, entry_id)
