@@ -40,6 +40,8 @@ def prompt(build: Build, /, **options: Any) -> int:
             return _export(options["export"], options["words"])
         for problem in build.problems():
             click.echo(f"pi: {problem}", err=True)
+        if options["show_prompt"] is not None:
+            return _show_prompt(build, options)
         return _run(build, options)
     except HookError as error:
         click.echo(f"pi: {error}", err=True)
@@ -76,6 +78,13 @@ def _list_models(search: str) -> int:
     from pi_plugins.models import list_models
 
     return list_models(search)
+
+
+def _show_prompt(build: Build, options: dict[str, Any]) -> int:
+    from ._show_prompt import show_prompt
+
+    as_json = options["mode"] == "json"
+    return asyncio.run(show_prompt(build, session_options(options), options["show_prompt"], as_json=as_json))
 
 
 def _export(source: Path, words: tuple[str, ...]) -> int:

@@ -59,6 +59,9 @@ _OPTIONS = (
     click.option("-nt", "--no-tools", is_flag=True, help="No tools."),
     click.option("--system-prompt", metavar="TEXT|FILE", help="Replaces the default prompt."),
     click.option("--append-system-prompt", metavar="TEXT|FILE", multiple=True, help="Added to the prompt."),
+    click.option(
+        "--show-prompt", is_flag=False, flag_value="", metavar="[SECTION]", help="Print the system prompt and exit."
+    ),
     click.option("-nc", "--no-context-files", is_flag=True, help="No AGENTS.md."),
     click.option("--skill", "skill_paths", type=_PATH, multiple=True, help="A skill: a folder or a file."),
     click.option("-ns", "--no-skills", is_flag=True, help="No skills but those of --skill."),

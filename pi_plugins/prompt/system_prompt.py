@@ -26,7 +26,7 @@ _RULES = (
 )
 _DOCS = (
     "You run in the program pi. For questions about pi itself run `pi --help` (its commands), `pi plugins list` (what "
-    "is installed), `pi hooks show` (what plugins can change) or `pi prompt show` (this text and where it comes from)."
+    "is installed), `pi hooks show` (what plugins can change) or `pi --show-prompt` (this text and its files)."
 )
 _CONTEXT = "Instructions of the user and the project. Where two differ, the later one holds."
 _SKILLS = (
