@@ -29,7 +29,8 @@ class Fault:
         name = dotted(self.path)
         if self.kind == "unknown":
             names = tuple(str(part) for part in self.path)
-            return f"there is no setting '{name}'" + (did_you_mean(names) or "; it has no effect")
+            hint = did_you_mean(names)
+            return f"there is no setting '{name}'{hint or '; it has no effect'}"
         return f"{name or 'the settings'}: expected {expected(self.path)}, got {got(self.path, self.value)}"
 
 

@@ -34,6 +34,9 @@ def read_document(path: Path, *, comments: bool = False) -> JsonDocument | None:
     :raises ConfigError: it cannot be read, or it is not JSON; names file, line and column.
     """
     try:
+        # A pipe is not opened: that would wait for somebody to write into it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ConfigError(f"{path}: not a regular file")
         data = path.read_bytes()
     except FileNotFoundError:
         return None

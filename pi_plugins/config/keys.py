@@ -69,10 +69,13 @@ def split_key(text: str) -> Path:
 
 def did_you_mean(path: Path) -> str:
     """Return the end of a message about a key that is not there: the nearest one, or nothing."""
-    known = {dotted(key): key for key in all_keys()} | {key[0]: key[:1] for key in all_keys()}
+    names = _schema_at(path[:-1]).get("propertyNames", {}).get("enum")
+    if names:
+        return f"; names there: {', '.join(names)}"
+    known = {dotted(key) for key in all_keys()} | {key[0] for key in all_keys()}
     near = difflib.get_close_matches(dotted(path), known, 1, 0.75)
     if not near:
-        last = {key[-1].lower(): dotted(key) for key in all_keys()}
+        last = {key[-1].lower(): dotted(key) for key in reversed(all_keys())}
         near = [last[name] for name in difflib.get_close_matches(path[-1].lower(), last, 1, 0.75)]
     return f", did you mean '{near[0]}'?" if near else ""
 
