@@ -1,26 +1,132 @@
-"""Models and credentials: turns a name into a model, finds one when none is named, and gives each request its key."""
+"""Models and credentials: what models there are, which one is chosen, and what its requests carry.
+
+The names are imported when they are first used.
+"""
 
 from __future__ import annotations
 
-import os
+from collections.abc import AsyncIterable, Awaitable, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from pi_core import Model, RunContext, SelectionContext, hookimpl
+from pi_core import (
+    Command,
+    ConfigError,
+    Context,
+    Model,
+    RunContext,
+    SelectionContext,
+    StashKey,
+    StreamEvent,
+    StreamOptions,
+    hookimpl,
+)
 
-from ._known import PROVIDERS
+if TYPE_CHECKING:
+    import click
+
+    from ._auth import RequestAuth as RequestAuth
+    from .catalog import Catalog as Catalog
+    from .credentials import CredentialStore as CredentialStore
+    from .levels import clamp_level as clamp_level
+    from .levels import supported_levels as supported_levels
+    from .runtime import ModelRuntime as ModelRuntime
+    from .shared import share_runtime as share_runtime
+    from .shared import shared_runtime as shared_runtime
+
+_HOMES: Final = {
+    "Catalog": "catalog",
+    "CredentialStore": "credentials",
+    "ModelRuntime": "runtime",
+    "RequestAuth": "_auth",
+    "clamp_level": "levels",
+    "share_runtime": "shared",
+    "shared_runtime": "shared",
+    "supported_levels": "levels",
+}
+
+_FAILURE: StashKey[dict[str, str]] = StashKey("models")
+"""Why a provider has no key, by provider, from the search for the key to the request."""
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
+    return value
 
 
 class ModelsPlugin:
-    """Resolves ``provider/id`` and, without a name, takes a key in the environment or a local server that runs."""
+    """Resolves names of models, and gives each request its key, headers and address.
+
+    :param runtime: what it asks; the one that the process shares by default.
+    """
+
+    def __init__(self, runtime: ModelRuntime | None = None) -> None:
+        self._runtime = runtime
+
+    @property
+    def runtime(self) -> ModelRuntime:
+        """What it asks."""
+        if self._runtime is not None:
+            return self._runtime
+        from .shared import shared_runtime
+
+        return shared_runtime()
+
+    @hookimpl
+    def register_commands(self) -> list[Command]:
+        """Offer ``pi auth``."""
+        return [Command(name="auth", help="Store, remove and check credentials.", load=_auth)]
 
     @hookimpl
     async def resolve_model(self, name: str | None, ctx: SelectionContext) -> Model | None:
-        """Answer from, in this order: a given server address, the provider named, keys, local servers."""
-        from ._selection import resolve
-
-        return await resolve(name, ctx)
+        """Answer from, in this order: a given server address, the name, the settings, keys, local servers."""
+        return await self.runtime.resolve(name, ctx)
 
     @hookimpl
-    def get_api_key(self, provider: str, ctx: RunContext) -> str | None:
-        """Return the key of a provider from the environment."""
-        known = PROVIDERS.get(provider)
-        return None if known is None else next((os.environ[key] for key in known.keys if os.environ.get(key)), None)
+    async def get_api_key(self, provider: str, ctx: RunContext) -> str | None:
+        """Return the key of a provider; the reason why it cannot be had is the answer to the request."""
+        from ._auth import AbortedError, unless_aborted
+
+        failures = ctx.stash.setdefault(_FAILURE, dict)
+        failures.pop(provider, None)
+        try:
+            return await unless_aborted(self.runtime.api_key(provider), ctx.signal)
+        except AbortedError:
+            return None
+        except ConfigError as error:
+            failures[provider] = str(error)
+            return None
+
+    @hookimpl
+    async def stream(
+        self,
+        model: Model,
+        context: Context,
+        options: StreamOptions,
+        ctx: RunContext,
+        *,
+        proceed: Callable[..., Awaitable[AsyncIterable[StreamEvent]]],
+    ) -> AsyncIterable[StreamEvent]:
+        """Add headers, address and environment; what cannot be had makes the response an error."""
+        from ._auth import AbortedError
+        from .runtime import failed
+
+        failure = ctx.stash.get(_FAILURE, {}).pop(model.provider, None)
+        if failure is not None and not options.api_key:
+            return failed(model, failure)
+        try:
+            model, options = await self.runtime.prepared(model, options)
+        except AbortedError:
+            return failed(model, "Request was aborted", aborted=True)
+        except ConfigError as error:
+            return failed(model, str(error))
+        return await proceed(model=model, options=options)
+
+
+def _auth() -> click.Command:
+    from .auth_commands import auth
+
+    return auth

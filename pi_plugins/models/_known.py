@@ -12,7 +12,7 @@ class KnownProvider:
     """A provider.
 
     :param keys: environment variables that hold its key, the first that is set counts.
-    :param model: what is taken when a key is found and no model was named; empty for the newest of the catalog.
+    :param model: what is taken when a key is found and no model was named; empty when a key is no reason to ask it.
     :param ambient: environment variables that its API reads by itself when there is no key.
     """
 
@@ -52,24 +52,31 @@ PROVIDERS: Final[Mapping[str, KnownProvider]] = {
     "mistral": _compatible("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-large-latest"),
     "cerebras": _compatible("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", "gpt-oss-120b"),
     "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY", "grok-4.3"),
-    "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "fireworks": _compatible("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY", "moonshotai/Kimi-K2.6"),
+    "fireworks": _compatible(
+        "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", "accounts/fireworks/models/kimi-k2p6"
+    ),
+    # Its token is there for downloads in most cases.
     "huggingface": _compatible("https://router.huggingface.co/v1", "HF_TOKEN"),
     "minimax": _messages("https://api.minimax.io/anthropic", "MINIMAX_API_KEY", "MiniMax-M2.7"),
-    "moonshot": _compatible("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
-    "zai": _compatible("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
-    "nvidia": _compatible("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
-    "vercel-ai-gateway": _compatible("https://ai-gateway.vercel.sh/v1", "AI_GATEWAY_API_KEY"),
-    "baseten": _compatible("https://inference.baseten.co/v1", "BASETEN_API_KEY"),
-    "deepinfra": _compatible("https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY"),
-    "chutes": _compatible("https://llm.chutes.ai/v1", "CHUTES_API_KEY"),
-    "ollama-cloud": _compatible("https://ollama.com/v1", "OLLAMA_API_KEY"),
-    "opencode": _compatible("https://opencode.ai/zen/v1", "OPENCODE_API_KEY"),
-    "alibaba": _compatible("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"),
-    "xiaomi": _compatible("https://api.xiaomimimo.com/v1", "XIAOMI_API_KEY"),
-    "zai-coding-cn": _compatible("https://open.bigmodel.cn/api/coding/paas/v4", "ZAI_CODING_CN_API_KEY"),
-    "kimi-coding": _messages("https://api.kimi.com/coding", "KIMI_API_KEY"),
-    "minimax-cn": _messages("https://api.minimaxi.com/anthropic", "MINIMAX_CN_API_KEY"),
+    "moonshot": _compatible("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k2.6"),
+    "zai": _compatible("https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-5.1"),
+    "nvidia": _compatible("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY", "moonshotai/kimi-k2.6"),
+    "vercel-ai-gateway": _compatible(
+        "https://ai-gateway.vercel.sh/v1", "AI_GATEWAY_API_KEY", "anthropic/claude-sonnet-4.6"
+    ),
+    "baseten": _compatible("https://inference.baseten.co/v1", "BASETEN_API_KEY", "moonshotai/Kimi-K2.6"),
+    "deepinfra": _compatible("https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY", "moonshotai/Kimi-K2.6"),
+    "chutes": _compatible("https://llm.chutes.ai/v1", "CHUTES_API_KEY", "moonshotai/Kimi-K2.6-TEE"),
+    "ollama-cloud": _compatible("https://ollama.com/v1", "OLLAMA_API_KEY", "kimi-k2.6"),
+    "opencode": _compatible("https://opencode.ai/zen/v1", "OPENCODE_API_KEY", "kimi-k2.6"),
+    "alibaba": _compatible(
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "qwen3.6-plus"
+    ),
+    "xiaomi": _compatible("https://api.xiaomimimo.com/v1", "XIAOMI_API_KEY", "mimo-v2.5-pro"),
+    "zai-coding-cn": _compatible("https://open.bigmodel.cn/api/coding/paas/v4", "ZAI_CODING_CN_API_KEY", "glm-5.1"),
+    "kimi-coding": _messages("https://api.kimi.com/coding", "KIMI_API_KEY", "k2p6"),
+    "minimax-cn": _messages("https://api.minimaxi.com/anthropic", "MINIMAX_CN_API_KEY", "MiniMax-M2.7"),
 }
 """In the order in which keys are looked for."""
 

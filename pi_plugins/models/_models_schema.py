@@ -164,8 +164,8 @@ def closest(name: str, names: list[str]) -> str:
 def _faults(error: ValidationError) -> list[tuple[JsonPath, str]]:
     faults: dict[JsonPath, str] = {}
     for one in error.errors(include_url=False):
-        # A union reports each of its members; the path ends with the member then, which is no part of the file.
-        path = tuple(part for part in one["loc"] if part not in ("bool", "constrained-str", "[key]"))
+        # What is no part of the file: which member of a union was tried, and that a key is meant.
+        path = one["loc"][:1] if one["loc"][0] == "extends" else tuple(part for part in one["loc"] if part != "[key]")
         faults.setdefault(path, _sentence(one, path))
     return list(faults.items())
 
@@ -174,7 +174,7 @@ def _sentence(fault: ErrorDetails, path: JsonPath) -> str:
     context = fault.get("ctx", {})
     if fault["type"] == "missing":
         return "is missing"
-    if path[-1:] == ("extends",):
+    if path == ("extends",):
         expected = "true, or the id of a model"
     elif fault["type"] in ("greater_than", "greater_than_equal"):
         bound = context.get("gt", context.get("ge"))

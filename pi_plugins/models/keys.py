@@ -74,6 +74,12 @@ class Keys:
         else:
             self._given[provider] = Key(key, KeySource("runtime", "a key given for this run"))
 
+    def within(self, environ: Mapping[str, str]) -> Keys:
+        """Return the same with another environment."""
+        other = Keys(self.store, environ, self._configured)
+        other._given = self._given
+        return other
+
     def environ(self, provider: str) -> Mapping[str, str]:
         """Return the environment that counts for a provider: the process's own, under that of its credential."""
         own = self.own_environ(provider)

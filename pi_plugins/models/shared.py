@@ -1,0 +1,31 @@
+"""The runtimes that a process shares: one for each folder of the agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from pi_plugins.config import agent_dir
+
+from .runtime import ModelRuntime
+
+_RUNTIMES: Final[dict[Path, ModelRuntime]] = {}
+
+
+def shared_runtime() -> ModelRuntime:
+    """Return the runtime for the agent's folder that the environment names; made at the first call.
+
+    The plugin ``models`` of every build asks it, unless it was made with one of its own.
+    """
+    folder = agent_dir()
+    if folder not in _RUNTIMES:
+        _RUNTIMES[folder] = ModelRuntime(agent_dir=folder)
+    return _RUNTIMES[folder]
+
+
+def share_runtime(runtime: ModelRuntime) -> None:
+    """Make a runtime the one that :func:`shared_runtime` returns for its folder.
+
+    An application that trusts a project, or has read the settings, does so before its first request.
+    """
+    _RUNTIMES[runtime.agent_dir] = runtime
