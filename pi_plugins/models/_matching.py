@@ -61,9 +61,14 @@ class Matcher:
         return longest, text[len(longest) + 1 :]
 
     def matching(self, pattern: str) -> list[Candidate]:
-        """Return the models whose id, or ``provider/id``, a pattern with ``*``, ``?`` and ``[...]`` fits."""
+        """Return the models whose id, or ``provider/id``, a pattern with ``*``, ``?`` and ``[...]`` fits.
+
+        Those of the provider that the pattern starts with go before others whose ids start like that.
+        """
         wish = pattern.lower()
-        return [
+        named = self.split(pattern)[0]
+        own = [one for one in self.candidates if one.provider == named and fnmatchcase(str(one).lower(), wish)]
+        return own or [
             one for one in self.candidates if fnmatchcase(str(one).lower(), wish) or fnmatchcase(one.id.lower(), wish)
         ]
 

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pi_plugins.models import _servers
+from pi_plugins.models._known import PROVIDERS, LocalServer
 
 
 class ModelServer:
@@ -51,3 +56,23 @@ def server() -> Iterator[ModelServer]:
     made = ModelServer()
     yield made
     made.close()
+
+
+@pytest.fixture
+def free_port() -> Iterator[int]:
+    """A port on which nothing listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_port: int) -> Path:
+    """The agent's folder of this test. No key and no server of this machine takes part."""
+    for known in PROVIDERS.values():
+        for name in (*known.keys, *known.ambient):
+            monkeypatch.delenv(name, raising=False)
+    path = tmp_path / "agent"
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(path))
+    monkeypatch.setattr(_servers, "LOCAL_SERVERS", (LocalServer("ollama", "Ollama", free_port),))
+    return path

@@ -2,31 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from pi_core import Build, ConfigError, Model, RunContext, SelectionContext
 from pi_core.testing import assert_plugin_contract
-from pi_plugins.models import ModelsPlugin, _selection
+from pi_plugins.models import Catalog, ModelsPlugin, _servers
 from pi_plugins.models._known import LOCAL_SERVERS, PROVIDERS, LocalServer
 
 from .conftest import ModelServer
-
-
-@pytest.fixture
-def free_port() -> Iterator[int]:
-    """A port on which nothing listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
-
-
-@pytest.fixture(autouse=True)
-def no_local_servers(monkeypatch: pytest.MonkeyPatch, free_port: int) -> None:
-    """Nothing that runs on this machine takes part."""
-    monkeypatch.setattr(_selection, "LOCAL_SERVERS", (LocalServer("ollama", "Ollama", free_port),))
 
 
 def resolve(name: str | None, **options: Any) -> tuple[Model | None, list[str]]:
@@ -55,7 +40,7 @@ def test_provider_and_id(provider: str) -> None:
         known.api,
         known.base_url,
     )
-    assert notices == []
+    assert notices == [f"{provider} has no model 'some/model:free' that is known here: it is asked for as named"]
 
 
 def test_a_local_server_by_name() -> None:
@@ -79,12 +64,12 @@ def test_a_name_that_means_nothing_here_is_left_to_others() -> None:
     assert resolve("some-model") == (None, [])
 
 
-def test_an_id_alone_goes_to_the_provider_whose_key_is_set() -> None:
-    model, notices = resolve("llama-4", environ={"GROQ_API_KEY": "k", "XAI_API_KEY": "k"})
+def test_an_id_that_is_like_no_other_goes_to_the_provider_whose_key_is_set() -> None:
+    model, notices = resolve("zzz-9", environ={"GROQ_API_KEY": "k", "XAI_API_KEY": "k"})
     assert model is not None
-    assert (model.provider, model.id) == ("groq", "llama-4")
+    assert (model.provider, model.id) == ("groq", "zzz-9")
     assert notices == [
-        "Taking 'llama-4' as groq/llama-4, because GROQ_API_KEY is set. Name it as provider/id to choose another"
+        "Taking 'zzz-9' as groq/zzz-9, because GROQ_API_KEY is set. Name it as provider/id to choose another"
     ]
 
 
@@ -99,12 +84,12 @@ def test_a_key_in_the_environment_chooses_and_says_so() -> None:
 
 
 def test_a_key_whose_provider_has_no_usual_model_chooses_nothing() -> None:
-    assert resolve(None, environ={"TOGETHER_API_KEY": "k"}) == (None, [])
+    assert resolve(None, environ={"HF_TOKEN": "k"}) == (None, [])
 
 
 def test_a_local_server_that_runs(server: ModelServer, free_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     servers = (LocalServer("lmstudio", "LM Studio", free_port), LocalServer("llamacpp", "llama.cpp", server.port))
-    monkeypatch.setattr(_selection, "LOCAL_SERVERS", servers)
+    monkeypatch.setattr(_servers, "LOCAL_SERVERS", servers)
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port}")
     model, notices = resolve(None)
     assert model is not None
@@ -119,7 +104,7 @@ def test_the_first_of_the_local_servers_counts(server: ModelServer, monkeypatch:
     other = ModelServer()
     try:
         servers = (LocalServer("one", "One", server.port), LocalServer("two", "Two", other.port))
-        monkeypatch.setattr(_selection, "LOCAL_SERVERS", servers)
+        monkeypatch.setattr(_servers, "LOCAL_SERVERS", servers)
         model, _ = resolve(None)
         assert model is not None
         assert model.provider == "one"
@@ -138,7 +123,7 @@ def test_the_first_of_the_local_servers_counts(server: ModelServer, monkeypatch:
 def test_something_else_on_the_port_is_no_server(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
-    monkeypatch.setattr(_selection, "LOCAL_SERVERS", (LocalServer("vllm", "vLLM", server.port),))
+    monkeypatch.setattr(_servers, "LOCAL_SERVERS", (LocalServer("vllm", "vLLM", server.port),))
     server.answer = answer
     assert resolve(None) == (None, [])
     server.answer, server.status = {"data": [{"id": "x"}]}, 404
@@ -146,9 +131,9 @@ def test_something_else_on_the_port_is_no_server(
 
 
 def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_selection, "_LIST_SECONDS", 0.1)
+    monkeypatch.setattr(_servers, "_LIST_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(_selection, "LOCAL_SERVERS", (LocalServer("vllm", "vLLM", silent.getsockname()[1]),))
+        monkeypatch.setattr(_servers, "LOCAL_SERVERS", (LocalServer("vllm", "vLLM", silent.getsockname()[1]),))
         assert resolve(None) == (None, [])
 
 
@@ -221,9 +206,15 @@ def test_the_key_of_a_provider_comes_from_the_environment(monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_API_KEY", "")
     plugin = ModelsPlugin()
     ctx = RunContext()
-    assert plugin.get_api_key("groq", ctx) == "secret"
-    assert plugin.get_api_key("openai", ctx) is None
-    assert plugin.get_api_key("custom", ctx) is None
+    assert asyncio.run(plugin.get_api_key("groq", ctx)) == "secret"
+    assert asyncio.run(plugin.get_api_key("openai", ctx)) is None
+    assert asyncio.run(plugin.get_api_key("custom", ctx)) is None
+
+
+@pytest.mark.parametrize("provider", [name for name, known in PROVIDERS.items() if known.model])
+def test_the_usual_model_of_a_provider_is_in_the_catalog(provider: str) -> None:
+    # Routes to whatever OpenRouter thinks best, so no price and no limit of it can be in a catalog.
+    assert PROVIDERS[provider].model == "openrouter/auto" or Catalog().row(provider, PROVIDERS[provider].model)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
