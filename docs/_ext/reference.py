@@ -1,8 +1,9 @@
-"""Generates the hook reference and the API reference from the code, and resolves names to their public place."""
+"""Generates the references of hooks, settings and the API from the code, and resolves names to their public place."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import types
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from sphinx.application import Sphinx
 
 import pi_core
 from pi_core import contract_of, hookspecs
+from pi_plugins.config import Settings
+from pi_plugins.config.environment import variable
+from pi_plugins.config.keys import all_keys, dotted, expected, value_at
 
 KINDS = {
     "register": "every answer counts, each with its owner",
@@ -104,9 +108,19 @@ def api_page() -> str:
     return "\n".join(lines)
 
 
+def settings_page() -> str:
+    defaults = Settings().model_dump(mode="json")
+    lines = [*title("Settings", "="), "See :doc:`../how-to/configure` for where they are set.", ""]
+    for path, text in all_keys().items():
+        takes, default = expected(path), json.dumps(value_at(defaults, path))
+        lines += [f"``{dotted(path)}``", f"   {text[:1].upper()}{text[1:]}", ""]
+        lines += [f"   Takes {takes}; {default} by default. Environment: ``{variable(path)}``", ""]
+    return "\n".join(lines)
+
+
 def generate(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "reference"
-    for name, text in (("hooks.rst", hook_page()), ("api.rst", api_page())):
+    for name, text in (("hooks.rst", hook_page()), ("api.rst", api_page()), ("settings.rst", settings_page())):
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

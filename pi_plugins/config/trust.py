@@ -97,7 +97,7 @@ async def decide_trust(
         return Trust(True, "nothing to trust")
     if flag is not None:
         return Trust(flag, "flag", files)
-    if hooks is not None:
+    if hooks is not None and "project_trust" in hooks.implemented():
         try:
             answer = await hooks.call("project_trust", cwd=cwd)
         except HookError as error:

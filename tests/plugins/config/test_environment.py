@@ -86,7 +86,9 @@ def test_a_wrong_value_is_named_with_its_variable(places: Places) -> None:
 
 def test_a_misspelt_variable_of_a_group_is_named(places: Places) -> None:
     loaded = places.load(PI_RETRY_MAX_RETRYS="1", PI_SESSION_ID="x", PI_SOMETHING="y")
-    assert loaded.warnings == ["environment: no setting is set by PI_RETRY_MAX_RETRYS, did you mean PI_RETRY_MAX_RETRIES?"]
+    assert loaded.warnings == [
+        "environment: no setting is set by PI_RETRY_MAX_RETRYS, did you mean PI_RETRY_MAX_RETRIES?"
+    ]
 
 
 def test_the_users_editor_counts_when_no_setting_names_one(places: Places) -> None:

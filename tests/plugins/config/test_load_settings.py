@@ -26,7 +26,11 @@ def test_defaults_are_those_of_the_original() -> None:
     settings = Settings()
     assert settings.compaction.reserve_tokens == 16_384
     assert settings.compaction.keep_recent_tokens == 20_000
-    assert (settings.retry.max_retries, settings.retry.base_delay_ms, settings.retry.provider.max_retries) == (3, 2000, 0)
+    assert (settings.retry.max_retries, settings.retry.base_delay_ms, settings.retry.provider.max_retries) == (
+        3,
+        2000,
+        0,
+    )
     assert (settings.steering_mode, settings.default_thinking_level) == ("one-at-a-time", "medium")
     assert settings.default_project_trust == "ask"
 
@@ -129,22 +133,37 @@ def test_lists_of_files_add_up_each_relative_to_its_own_file(places: Places) -> 
         ('{"retry": 3}', "1: retry: expected an object, got 3; ignored"),
         ('{"plugins": {"x": "sk-abcdefghijklm"}}', "1: plugins.x: expected an object, got a text; left out"),
         (
-            '{"modelThinkingLevels": {"a/b": "vast"}}',
-            '1: modelThinkingLevels.a/b: expected one of off, minimal, low, medium, high, xhigh, max, got "vast"; left out',
+            '{"doubleEscapeAction": "vast"}',
+            '1: doubleEscapeAction: expected one of tree, fork, none, got "vast"; using tree',
         ),
-        ('{"compaction": {"reserveToken": 1}}', "1: there is no setting 'compaction.reserveToken', did you mean 'compaction.reserveTokens'?"),
+        (
+            '{"compaction": {"reserveToken": 1}}',
+            "1: there is no setting 'compaction.reserveToken', did you mean 'compaction.reserveTokens'?",
+        ),
         ('{"reserveTokens": 1}', "1: there is no setting 'reserveTokens', did you mean 'compaction.reserveTokens'?"),
         ('{"quiet_startup": true}', "1: there is no setting 'quiet_startup', did you mean 'quietStartup'?"),
         ('{"zzz": 1}', "1: there is no setting 'zzz'; it has no effect"),
-        ('{"thinkingBudgets": {"huge": 1}}', "1: there is no setting 'thinkingBudgets.huge'; names there: minimal, low, medium, high"),
+        (
+            '{"thinkingBudgets": {"huge": 1}}',
+            "1: there is no setting 'thinkingBudgets.huge'; names there: minimal, low, medium, high",
+        ),
         ('{"theme": "a",\n"theme": "b"}', "2: the key 'theme' is there twice (line 1 and line 2); using the last"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_costs_itself_and_is_named(places: Places, text: str, said: str) -> None:
     places.user(text[:-1] + ', "editorPaddingX": 7}')
     loaded = places.load()
     assert loaded.warnings == [f"{places.user_file}:{said}"]
     assert loaded.settings.editor_padding_x == 7
+
+
+def test_a_wrong_entry_of_an_object_costs_itself(places: Places) -> None:
+    places.user({"modelThinkingLevels": {"a/b": "vast", "c": "low"}})
+    loaded = places.load()
+    assert loaded.settings.model_thinking_levels == {"c": "low"}
+    levels = "off, minimal, low, medium, high, xhigh, max"
+    (warning,) = loaded.warnings
+    assert warning.endswith(f'modelThinkingLevels.a/b: expected one of {levels}, got "vast"; left out')
 
 
 def test_a_wrong_value_of_the_project_leaves_the_users(places: Places) -> None:
@@ -245,7 +264,13 @@ def test_keys_of_earlier_versions_are_read(places: Places, old: str, new: str, v
 
 
 def test_a_new_key_wins_over_its_old_one(places: Places) -> None:
-    places.user({"queueMode": "all", "steeringMode": "one-at-a-time", "retry": {"maxDelayMs": 1, "provider": {"maxRetryDelayMs": 2}}})  # fmt: skip
+    places.user(
+        {
+            "queueMode": "all",
+            "steeringMode": "one-at-a-time",
+            "retry": {"maxDelayMs": 1, "provider": {"maxRetryDelayMs": 2}},
+        }
+    )
     loaded = places.load()
     assert loaded.settings.steering_mode == "one-at-a-time"
     assert loaded.settings.retry.provider.max_retry_delay_ms == 2

@@ -16,8 +16,7 @@ import pytest
 from filelock import FileLock
 
 from pi_core import ConfigError
-from pi_plugins.config import LockedJson, read_json, replace_file
-from pi_plugins.config import json_file
+from pi_plugins.config import LockedJson, json_file, read_json, replace_file
 
 WRITER = """
 import sys

@@ -85,7 +85,7 @@ def test_a_value_in_the_way_is_not_overwritten(places: Places) -> None:
 
 
 def test_the_settings_of_a_project_need_its_trust(places: Places) -> None:
-    with pytest.raises(ConfigError, match="the project is not trusted. Trust it with: pi config trust"):
+    with pytest.raises(ConfigError, match="the project is not trusted"):
         save(places, "theme", "x", scope="project")
     assert not places.project_file.exists()
     assert save(places, "theme", "x", scope="project", trusted=True) == {"theme": "x"}
