@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
 
-from pydantic_core import from_json
+from pydantic_core import PydanticSerializationError, from_json
+
+from pi_core import WireModel
 
 Found: TypeAlias = tuple[int, dict[str, Any] | None, str | None]
 """Number of a line, a record in it, and what is wrong with the line."""
 
-_START: Final = re.compile(rb'\{\s*"type"\s*:\s*"[^"\\]*"\s*,\s*"(?:id|version)"\s*:')
+_START: Final = re.compile(rb'\{\s*"type"\s*:\s*"[^"\\]*"\s*,\s*"(?:version"|id"\s*:\s*"[^"\\]*"\s*,\s*"parentId")\s*:')
 _JUNK: Final = b"\0 \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -32,6 +34,15 @@ def encode(record: Mapping[str, Any]) -> bytes:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
         return _whole(text).encode() + b"\n"
+
+
+def json_of(model: WireModel) -> dict[str, Any]:
+    """Return the JSON form of an object, also of one with halves of surrogate pairs in the keys of a mapping."""
+    try:
+        return model.to_json()
+    except PydanticSerializationError:
+        text = json.dumps(model.model_dump(exclude_none=True), ensure_ascii=False, default=str)
+        return cast("dict[str, Any]", json.loads(_whole(text)))
 
 
 def decode(data: bytes) -> Iterator[Found]:

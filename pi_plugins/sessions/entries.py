@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from pi_core import AgentMessage, CustomMessage, WireModel, parse_message
 
+from ._lines import json_of
 from .bodies import BODIES, OpaqueBody
 from .messages import MESSAGE_TYPES
 
@@ -100,13 +101,13 @@ class Entry:
         """The role of the message of an entry of type ``message``."""
         if self.type != "message":
             return None
-        content = self._content
-        if isinstance(content, dict):
-            message = content.get("message")
-            found = message.get("role") if isinstance(message, dict) else None
-        else:
-            found = getattr(content, "role", None)
-        return found if isinstance(found, str) else None
+        message: object = self._content
+        if isinstance(message, dict):
+            message = message.get("message")
+        elif isinstance(message, OpaqueBody):
+            message = getattr(message, "message", None)
+        role = message.get("role") if isinstance(message, dict) else getattr(message, "role", None)
+        return role if isinstance(role, str) else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of the file as an object."""
@@ -114,7 +115,7 @@ class Entry:
         content = self._content
         if isinstance(content, dict):
             return envelope | {key: value for key, value in content.items() if key not in ENVELOPE}
-        held = content.to_json()
+        held = json_of(content)
         if self.type == "message" and not isinstance(content, OpaqueBody):
             held = {"message": held}
         return {**envelope, **held, **self._more}

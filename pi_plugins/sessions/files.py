@@ -63,12 +63,6 @@ def session_file(directory: Path, header: SessionHeader) -> Path:
     return project_folder(directory, header.cwd) / f"{time}_{header.id}.jsonl"
 
 
-def directory_of(path: Path, cwd: str) -> Path:
-    """Return the folder of all sessions, given the file of one that works in ``cwd``."""
-    above = path.parent.parent
-    return above if path.parent == project_folder(above, cwd) else path.parent
-
-
 @dataclass(frozen=True, slots=True)
 class SessionRef:
     """A session file and its header.

@@ -59,9 +59,8 @@ def load(data: bytes, path: Path, types: MessageTypes = OWN_TYPES) -> Loaded:
     :raises ConfigError: it is no session file.
     """
     with collection_paused():
-        lines = decode(data)
-        loaded = Loaded(_header(lines, path, data))
-        records = list(lines)
+        records = list(decode(data))
+        loaded = Loaded(_header(records, path))
         declared = loaded.header.version
         if declared < VERSION:
             loaded.version = declared
@@ -73,12 +72,15 @@ def load(data: bytes, path: Path, types: MessageTypes = OWN_TYPES) -> Loaded:
     return loaded
 
 
-def _header(lines: Iterator[Found], path: Path, data: bytes) -> SessionHeader:
-    number, record, _ = next(lines, (0, None, None))
-    if number == 0:
+def _header(records: list[Found], path: Path) -> SessionHeader:
+    """Take the header out of the records; a damaged first line may hold it whole."""
+    at = 1 if len(records) > 1 and records[1][0] == records[0][0] else 0
+    if not records:
         raise ConfigError(f"{path} is no session file: it is empty")
+    _, record, _ = records[at]
     if record is None or record.get("type") != "session":
         raise ConfigError(f"{path} is no session file: its first line is no session header. It is left as it is")
+    del records[at]
     try:
         return header_of(record, path)
     except ValidationError as error:
@@ -105,10 +107,8 @@ def _take(loaded: Loaded, records: list[Found], path: Path, types: MessageTypes)
             problems.append(f"{path}:{number}: an earlier line has the same id {made}; this one is skipped")
             continue
         if parent is not None and not (isinstance(parent, str) and parent in entries):
-            after = "is a beginning of its own" if last is None else f"follows {last}"
-            problems.append(
-                f"{path}:{number}: its parent {str(parent)[:80]} is not before it in the file; it now {after}"
-            )
+            after = "is a root" if last is None else f"follows {last}"
+            problems.append(f"{path}:{number}: its parent {str(parent)[:80]} is no earlier entry; it now {after}")
             parent = last
         timestamp = record.get("timestamp")
         entry = Entry(kind, made, parent, timestamp if isinstance(timestamp, str) else "", record, types)
@@ -131,10 +131,6 @@ def _wrong(entry: Entry, record: Mapping[str, Any], earlier: Mapping[str, Entry]
     body = entry.body
     if isinstance(body, OpaqueBody):
         return f"an entry of type {entry.type} lacks a field or has a wrong one; it has no effect"
-    if (
-        isinstance(body, Compaction)
-        and body.first_kept_entry_id not in earlier
-        and body.first_kept_entry_id != entry.id
-    ):
-        return f"a compaction keeps what follows {body.first_kept_entry_id}, which is not in the file; it keeps nothing"
+    if isinstance(body, Compaction) and (kept := body.first_kept_entry_id) not in earlier and kept != entry.id:
+        return f"a compaction keeps what follows {kept}, which is no earlier entry; it keeps nothing"
     return None

@@ -138,7 +138,8 @@ class ProjectionBuilder:
     def _message(self, entry: Entry) -> None:
         message = entry.message
         if message is None:
-            self.malformed.append(entry)
+            if entry.role is not None:
+                self.malformed.append(entry)
         elif isinstance(message, ToolResultMessage):
             if self._asking and self.batch and self.batch.add(entry.id, message):
                 self._by_entry[entry.id] = self._asking

@@ -13,7 +13,7 @@ from ._ids import checked_id, uuid7
 from ._saver import BEGINNING, Saver
 from ._turns import interrupted
 from .entries import OWN_TYPES, VERSION, Entry, MessageTypes, SessionHeader, iso_now, new_entry_id
-from .files import directory_of, session_file
+from .files import session_file
 from .loading import load
 from .messages import CustomEntryMessage
 from .projection import JOURNAL, Projection
@@ -48,8 +48,6 @@ class Session:
         """What is wrong with the file that was opened, one sentence each, with the line."""
         self.on_append: Callable[[Entry], None] | None = None
         """Called with each entry that was appended; it is in the file then, once there is one."""
-        self._types = OWN_TYPES if types is None else {**OWN_TYPES, **types}
-        self._durable = durable
         self._tree = EntryTree()
         self._stats = StatsCounter()
         self._saver = None if path is None else Saver(header, path, durable=durable)
@@ -140,21 +138,6 @@ class Session:
             made._saver.add(made._tree.order, made._tree.order)
         return made
 
-    def forked(self, entry_id: str | None) -> Session:
-        """Begin a session in the same place with a copy of the path to an entry.
-
-        :param entry_id: the entry; ``None`` copies nothing.
-        :raises ConfigError: there is no such entry, or the copy cannot be written.
-        """
-        return Session.fork(
-            self,
-            self.cwd,
-            directory=self.directory,
-            entries=[] if entry_id is None else self.path_to(entry_id),
-            types=self._types,
-            durable=self._durable,
-        )
-
     def close(self) -> None:
         """Force everything to the disk and give the file free. Nothing can be appended afterwards."""
         if self._saver is not None:
@@ -176,11 +159,6 @@ class Session:
     def cwd(self) -> str:
         """The folder the session works in."""
         return self.header.cwd
-
-    @property
-    def directory(self) -> Path | None:
-        """The folder of all sessions, this one among them; ``None`` for a session in memory."""
-        return None if self.path is None else directory_of(self.path, self.cwd)
 
     @property
     def name(self) -> str | None:
@@ -215,14 +193,6 @@ class Session:
         :raises ConfigError: there is no such entry.
         """
         return self._tree.path_to(self._tree.leaf_id if entry_id is None else entry_id)
-
-    def between(self, entry_id: str, other_id: str | None) -> list[Entry]:
-        """Return what is on the way to one entry and not on the way to another one, oldest first.
-
-        :raises ConfigError: there is no such entry.
-        """
-        shared = {entry.id for entry in self._tree.path_to(other_id)}
-        return [entry for entry in self._tree.path_to(entry_id) if entry.id not in shared]
 
     def tree(self) -> list[TreeNode]:
         """Return the roots with all that follows them."""
