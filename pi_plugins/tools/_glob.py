@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
 from ._errors import ToolError
 
 MAX_ALTERNATIVES = 1000
 """Most patterns that the braces of one pattern may stand for."""
 
-POSIX_CLASSES = {
-    "alnum": "a-zA-Z0-9",
-    "alpha": "a-zA-Z",
-    "blank": r" \t",
-    "cntrl": r"\x00-\x1f\x7f",
-    "digit": "0-9",
-    "graph": r"\x21-\x7e",
-    "lower": "a-z",
-    "print": r"\x20-\x7e",
-    "punct": r"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e",
-    "space": r"\s",
-    "upper": "A-Z",
-    "word": r"\w",
-    "xdigit": "0-9a-fA-F",
+POSIX_RANGES: Final[dict[str, tuple[tuple[int, int], ...]]] = {
+    "alnum": ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)),
+    "alpha": ((0x41, 0x5A), (0x61, 0x7A)),
+    "blank": ((0x09, 0x09), (0x20, 0x20)),
+    "cntrl": ((0x00, 0x1F), (0x7F, 0x7F)),
+    "digit": ((0x30, 0x39),),
+    "graph": ((0x21, 0x7E),),
+    "lower": ((0x61, 0x7A),),
+    "print": ((0x20, 0x7E),),
+    "punct": ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E)),
+    "space": ((0x09, 0x0D), (0x20, 0x20)),
+    "upper": ((0x41, 0x5A),),
+    "word": ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)),
+    "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
 }
-"""What the named classes of POSIX stand for inside the brackets of a regular expression."""
+"""The characters of the named classes of POSIX, first and last of each range."""
 
-_NAMED_CLASS = re.compile(rf"\[:({'|'.join(POSIX_CLASSES)}):\]")
+_POSIX_CLASSES = {
+    name: "".join(rf"\x{low:02x}-\x{high:02x}" for low, high in ranges) for name, ranges in POSIX_RANGES.items()
+}
+_NAMED_CLASS = re.compile(rf"\[:({'|'.join(_POSIX_CLASSES)}):\]")
 
 PathTest = Callable[[str, str], bool]
 """Says whether a path matches: gets the relative path with ``/`` between its parts, and its last part."""
@@ -189,7 +193,7 @@ def _translate_class(content: str) -> str:
         character = content[position]
         named = _NAMED_CLASS.match(content, position)
         if named is not None:
-            result += POSIX_CLASSES[named[1]]
+            result += _POSIX_CLASSES[named[1]]
             position = named.end()
             continue
         if character == "\\" and position + 1 < len(content):

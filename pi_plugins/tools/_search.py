@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ._errors import ToolError, system_error
 from ._process import Pipe, end, start
+from ._regex import LinePattern
 
 MAX_COLUMNS = 2000
 """How much of a line the programs print, more than is ever shown."""
@@ -31,8 +32,7 @@ class Query:
     :param limit: most matches of one file.
     """
 
-    pattern: str
-    literal: bool
+    pattern: LinePattern
     ignore_case: bool
     context: int
     limit: int
@@ -96,7 +96,7 @@ class Search:
         async for raw in program.output():
             match = _LINE.fullmatch(raw)
             if match is not None:
-                text = match[4].removesuffix(b"\r").decode("utf-8", "replace").removeprefix("\ufeff")
+                text = match[4].rstrip(b"\r").decode("utf-8", "replace").removeprefix("\ufeff")
                 yield Line(os.fsdecode(match[1]), int(match[2]), match[3] == b":", text)
         self.unreadable += await program.unreadable()
         self._running.popleft()
@@ -165,22 +165,20 @@ class _Program:
 
 def _ripgrep(program: str, query: Query) -> list[str]:
     argv = [program, "--no-config", "--null", "--with-filename", "--line-number", "--no-heading", "--color=never"]
-    argv += ["--text", "--crlf", "--no-mmap", "--threads=1", "--no-ignore", "--hidden", "--engine=auto"]
+    argv += ["--text", "--crlf", "--no-mmap", "--threads=1", "--no-ignore", "--hidden"]
     argv += [f"--max-columns={MAX_COLUMNS}", "--max-columns-preview", f"--max-count={query.limit}"]
     argv += [f"--context={query.context}"]
     if query.ignore_case:
         argv.append("--ignore-case")
-    if query.literal:
-        argv.append("--fixed-strings")
-    return [*argv, "--regexp", query.pattern, "--"]
+    return [*argv, "--regexp", query.pattern.ripgrep, "--"]
 
 
 def _own_program(query: Query) -> list[str]:
     if not sys.executable:
         raise ToolError("grep needs ripgrep here: install rg")
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_grep_worker.py")
-    argv = [sys.executable, "-I", "-S", "-X", "utf8", program, query.pattern]
-    argv += ["literal" if query.literal else "regex", "ignore-case" if query.ignore_case else "case"]
+    argv = [sys.executable, "-I", "-S", "-X", "utf8", program, query.pattern.python]
+    argv.append("ignore-case" if query.ignore_case else "case")
     return [*argv, str(query.context), str(query.limit), str(MAX_COLUMNS)]
 
 

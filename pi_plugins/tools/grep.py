@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pi_core import Tool, ToolContext, ToolResult
 
 from ._arguments import count, unreadable_notice
-from ._content import HEAD_BYTES, sniff
+from ._content import HEAD_BYTES, sniff, to_text
 from ._errors import ToolError, system_error
 from ._files import open_regular
 from ._glob import PathTest, path_test
 from ._paths import resolve_existing, shown
+from ._regex import line_pattern
 from ._search import Line, Query, Search
 from ._threads import Stop, in_thread, until_aborted
 from ._truncate import format_size, truncate_lines, with_notices
@@ -78,9 +79,10 @@ class _Grep:
         self._stop = stop
         self._limit = min(count(arguments, "limit", _LIMIT), _MAX_LIMIT)
         self._context = min(count(arguments, "context", 0), _MAX_CONTEXT) if arguments.get("context") else 0
-        pattern = arguments["pattern"]
-        if "\0" in pattern or "\n" in pattern:
-            raise ToolError("pattern must be one line of text: each line is searched by itself")
+        ignore_case = arguments.get("ignoreCase") is True
+        pattern = line_pattern(
+            to_text(arguments["pattern"]), literal=arguments.get("literal") is True, ignore_case=ignore_case
+        )
         path = resolve_existing(arguments.get("path") or ".", options.directory())
         if not os.path.exists(path):
             raise ToolError(f"Path not found: {path}")
@@ -93,13 +95,7 @@ class _Grep:
             self._directory, name = os.path.split(path)
             self._files = iter([name])
         self._search = Search(
-            Query(
-                pattern=pattern,
-                literal=arguments.get("literal") is True,
-                ignore_case=arguments.get("ignoreCase") is True,
-                context=self._context,
-                limit=self._limit + 1,
-            ),
+            Query(pattern=pattern, ignore_case=ignore_case, context=self._context, limit=self._limit + 1),
             self._directory,
         )
         self._output: list[str] = []
@@ -120,8 +116,7 @@ class _Grep:
     async def run(self) -> None:
         """Search until there is enough: the first few files alone, then the rest side by side."""
         try:
-            if not await self._start_batch(_FIRST_BATCH_BYTES):
-                await self._search.start([os.devnull])  # a pattern that is none is an error even then
+            await self._start_batch(_FIRST_BATCH_BYTES)
             while self._search.is_running:
                 async with aclosing(self._search.lines()) as lines:
                     async for line in lines:

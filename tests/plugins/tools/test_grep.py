@@ -12,6 +12,7 @@ import pytest
 
 from pi_core import AbortController
 from pi_plugins.tools import _search
+from pi_plugins.tools._regex import line_pattern
 from pi_plugins.tools._search import Query, Search, find_ripgrep
 
 PROGRAMS = ["own", *(["ripgrep"] if find_ripgrep() else [])]
@@ -52,7 +53,18 @@ def test_lines_and_their_files_in_order(grep: Any) -> None:
         ({"pattern": "^$"}, [9]),
         ({"pattern": "-x"}, [10]),
         ({"pattern": "(?i)LAST"}, [11]),
-        ({"pattern": r"last\z"}, [11]),
+        ({"pattern": r"\Alast\z"}, [11]),
+        ({"pattern": "oo|xb|[1-2]3"}, [1, 2, 6, 7]),
+        ({"pattern": r"a\.b\(?$"}, [4]),
+        ({"pattern": "ba{2}r"}, [6]),
+        ({"pattern": "ba{,1}r"}, [5, 6]),
+        ({"pattern": r"[^\W\d]+ [^a]"}, [6, 10]),
+        ({"pattern": r"[\Sx] "}, [6, 10]),
+        ({"pattern": r"\x66\u006f\u{6F}"}, [1, 2]),
+        ({"pattern": "f(?i)O(?-i:o)"}, [1, 2]),
+        ({"pattern": "(?P<name>ba+r)|(?<other>last)"}, [5, 6, 11]),
+        ({"pattern": "[^[:alpha:]]{3}"}, [7]),
+        ({"pattern": "^(?:)*$"}, [9]),
     ],
 )
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -212,7 +224,7 @@ def test_files_that_cannot_be_read_are_counted(grep: Any) -> None:
     grep.write("b.txt", "hit\n")
 
     async def run() -> tuple[list[str], int]:
-        search = Search(Query("hit", literal=False, ignore_case=False, context=0, limit=10), str(grep.root))
+        search = Search(Query(line_pattern("hit"), ignore_case=False, context=0, limit=10), str(grep.root))
         await search.start(["a.txt", "b.txt", "c.txt"])
         async with aclosing(search.lines()) as lines:
             return [line.path async for line in lines], search.unreadable
@@ -228,7 +240,7 @@ def test_a_user_configuration_of_ripgrep_changes_nothing(grep: Any, monkeypatch:
     assert grep.text("grep", pattern="hit") == "No matches found"
 
 
-CATASTROPHE = r"(a|a|aa)+$(?<!b)"
+CATASTROPHE = "(a|a|aa)+$"
 
 
 @pytest.mark.parametrize("how", ["abort", "timeout"])

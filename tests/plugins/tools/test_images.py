@@ -302,4 +302,6 @@ def test_whatever_follows_the_first_bytes_it_is_an_image_or_an_error(
     else:
         words = "sound"
         assert base64.b64decode(prepared.image.data)
-    assert words == "sound" or re.fullmatch(r"x( is no image|: damaged image/\w+ file, [ -~]+|: .* pixels.*|: models do not read .*)", words)
+    assert words == "sound" or re.fullmatch(
+        r"x( is no image|: damaged image/\w+ file, [ -~]+|: .* pixels.*|: models do not read .*)", words
+    )
