@@ -122,6 +122,13 @@ class TestWorktrees:
             "all trees", "changed", "tracked package",
         ]  # fmt: skip
 
+    def test_a_folder_in_one_that_is_called_as_itself_changes_nothing(
+        self, home: Home, git: Callable[..., None]
+    ) -> None:
+        git("worktree", "add", "--quiet", "trees/one")
+        home.write("work/trees/one/trees/one/AGENTS.md", "inner")
+        assert texts(home.load(home.project / "trees" / "one")) == ["tracked"]
+
     def test_what_only_the_checkout_has_is_read(self, home: Home, git: Callable[..., None]) -> None:
         git("worktree", "add", "--quiet", "trees/one")
         home.write("work/AGENTS.override.md", "mine")

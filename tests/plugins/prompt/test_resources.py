@@ -126,6 +126,12 @@ class TestSettings:
         assert home.load(settings=added, trusted=True).templates[0].body == "project"
         assert home.load(settings=added).templates[0].body == "user"
 
+    def test_an_absolute_path_is_the_users(self, home: Home) -> None:
+        home.skill("x", "one")
+        for entry in ("~/x", str(home.path / "x")):
+            (found,) = home.load(settings=settings(skills=[entry]), trusted=True).skills
+            assert found.origin == "user settings"
+
     def test_a_path_that_names_nothing_is_said(self, home: Home) -> None:
         resources = home.load(settings=settings(prompts=["gone", "*.none"]), trusted=True)
         searched = f"relative to {home.project}/.pi and {home.agent}"

@@ -25,7 +25,8 @@ class TestWhereTheyAreFound:
         home.write(f"{USER}/three.md", "---\ndescription: d\n---\nx")
         home.write(f"{USER}/group/notes.md", "no skill")
         home.write(f"{USER}/four.txt", "no skill")
-        assert sorted(names(home.load())) == ["one", "three", "two"]
+        resources = home.load()
+        assert (sorted(names(resources)), resources.warnings) == (["one", "three", "two"], ())
 
     def test_what_lies_in_the_folder_of_a_skill_belongs_to_it(self, home: Home) -> None:
         home.skill(USER, "one")
@@ -43,6 +44,12 @@ class TestWhereTheyAreFound:
         (home.agent / "skills" / "again").symlink_to("again")
         resources = home.load()
         assert (names(resources), resources.warnings) == (["one"], ())
+
+    def test_each_folder_is_looked_into_once_however_many_links_lead_back(self, home: Home) -> None:
+        home.skill(USER, "one")
+        for number in range(12):
+            (home.agent / "skills" / f"loop{number}").symlink_to(".")
+        assert names(home.load()) == ["one"]
 
     def test_a_folder_that_is_linked_twice_is_one_skill(self, home: Home) -> None:
         home.skill("shared", "one")
@@ -77,7 +84,6 @@ class TestOfAProject:
         home.skill("work/.pi/skills", "own")
         home.skill("work/.agents/skills", "shared")
         home.skill("work/sub/.agents/skills", "nearer")
-        home.skill("above/.agents/skills", "outside")
         (home.project / ".git").mkdir()
         return home
 
@@ -94,6 +100,10 @@ class TestOfAProject:
         assert [(skill.name, skill.origin) for skill in found] == [
             ("nearer", "project"), ("shared", "project"), ("users", "user"),
         ]  # fmt: skip
+
+    def test_what_is_above_the_repository_is_none_of_its_own(self, project: Home) -> None:
+        (project.project / "sub" / ".git").mkdir()
+        assert names(project.load(project.project / "sub", trusted=True)) == ["nearer"]
 
     def test_outside_of_a_repository_every_folder_above_is_looked_in(self, home: Home) -> None:
         home.skill("a/.agents/skills", "above")
@@ -132,6 +142,11 @@ class TestFaults:
         resources, said = self.load(home, "---\nname: other\ndescription: d\n---\nx")
         assert names(resources) == ["other"]
         assert said.endswith("the skill is called 'other' and its folder 'demo'; give both one name")
+
+    def test_a_loose_file_may_be_called_otherwise(self, home: Home) -> None:
+        home.write(f"{USER}/file.md", "---\nname: other\ndescription: d\n---\nx")
+        resources = home.load()
+        assert (names(resources), resources.warnings) == (["other"], ())
 
     def test_without_a_name_it_has_its_folders(self, home: Home) -> None:
         resources, said = self.load(home, "---\ndescription: d\n---\nx")
