@@ -17,6 +17,7 @@ from pi_core import (
     Turn,
     TurnUpdate,
 )
+from pi_plugins.models.shared import RUNTIME
 from pi_plugins.tools import SHELL_ENVIRONMENT
 
 from .events import EntryEvent, NoticeEvent, RetryEndEvent, RetryStartEvent, RunEndEvent, SettledEvent
@@ -213,9 +214,10 @@ class Runs:
             context=AgentContext(context.system_prompt, session.agent.state.messages, list(context.tools)),
         )
 
-    def share_environment(self, ctx: RunContext) -> None:
-        """Let the commands that the model runs know session and model."""
+    def begin(self, ctx: RunContext) -> None:
+        """Let the plugins know whose run it is: its models and credentials, and what commands are told."""
         session = self._session
+        ctx.stash[RUNTIME] = session.models
         given = {
             "PI_SESSION_ID": session.store.id,
             "PI_PROVIDER": ctx.model.provider,

@@ -111,6 +111,7 @@ async def create_session(
     """
     from pi_plugins.models.levels import clamp_level
     from pi_plugins.models.runtime import ModelRuntime
+    from pi_plugins.models.shared import share_runtime
 
     prepared = prepared or await prepare_session(options, build)
     options, settings = prepared.options, prepared.settings
@@ -122,6 +123,7 @@ async def create_session(
         trusted=prepared.trusted,
         registry=prepared.build.registry,
     )
+    share_runtime(models)
     prepared.warnings += models.problems()
     folder, store, reason = open_store(prepared)
     try:
@@ -242,7 +244,7 @@ async def _choose_model(
         level = level or scoped_level
     if model is None:
         selection = SelectionContext(
-            environ=prepared.environ,
+            environ={**prepared.environ, "PI_CODING_AGENT_DIR": str(prepared.agent_dir)},
             base_url=options.base_url,
             api=options.api,
             provider=options.provider,

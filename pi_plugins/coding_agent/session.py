@@ -116,7 +116,7 @@ class AgentSession:
             record_message=self._record_message,
             record_tool_result=self._record_tool_result,
             prepare_next_turn=self.runs.between_turns,
-            on_agent_start=self.runs.share_environment,
+            on_agent_start=self.runs.begin,
             plugin_error=self._plugin_error,
             **given,
         )

@@ -5,25 +5,17 @@ The names are imported when they are first used.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterable, Awaitable, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from pi_core import (
-    Command,
-    ConfigError,
-    Context,
-    Model,
-    RunContext,
-    SelectionContext,
-    StashKey,
-    StreamEvent,
-    StreamOptions,
-    hookimpl,
-)
+from pi_core import Command, ConfigError, hookimpl
 
 if TYPE_CHECKING:
     import click
+
+    from pi_core import Context, Model, RunContext, SelectionContext, StashKey, StreamEvent, StreamOptions
 
     from ._auth import RequestAuth as RequestAuth
     from .catalog import Catalog as Catalog
@@ -31,10 +23,12 @@ if TYPE_CHECKING:
     from .levels import clamp_level as clamp_level
     from .levels import supported_levels as supported_levels
     from .runtime import ModelRuntime as ModelRuntime
+    from .shared import RUNTIME as RUNTIME
     from .shared import share_runtime as share_runtime
     from .shared import shared_runtime as shared_runtime
 
 _HOMES: Final = {
+    "RUNTIME": "shared",
     "Catalog": "catalog",
     "CredentialStore": "credentials",
     "ModelRuntime": "runtime",
@@ -45,9 +39,6 @@ _HOMES: Final = {
     "supported_levels": "levels",
 }
 
-_FAILURE: StashKey[dict[str, str]] = StashKey("models")
-"""Why a provider has no key, by provider, from the search for the key to the request."""
-
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
@@ -55,6 +46,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
     return value
+
+
+@functools.cache
+def _failure() -> StashKey[dict[str, str]]:
+    """Where it is kept why a provider has no key, by provider, from the search for the key to the request."""
+    from pi_core import StashKey
+
+    return StashKey("models")
 
 
 class ModelsPlugin:
@@ -66,34 +65,37 @@ class ModelsPlugin:
     def __init__(self, runtime: ModelRuntime | None = None) -> None:
         self._runtime = runtime
 
-    @property
-    def runtime(self) -> ModelRuntime:
-        """What it asks."""
+    def _runtime_of(self, ctx: RunContext | SelectionContext) -> ModelRuntime:
+        """What it asks: its own runtime, that of the run, or the one for the agent's folder."""
+        from .shared import RUNTIME, shared_runtime
+
         if self._runtime is not None:
             return self._runtime
-        from .shared import shared_runtime
-
-        return shared_runtime()
+        stash, environ = getattr(ctx, "stash", {}), getattr(ctx, "environ", None)
+        return stash.get(RUNTIME, None) or shared_runtime(environ or None)
 
     @hookimpl
     def register_commands(self) -> list[Command]:
-        """Offer ``pi auth``."""
-        return [Command(name="auth", help="Store, remove and check credentials.", load=_auth)]
+        """Offer ``pi auth`` and ``pi models``."""
+        return [
+            Command(name="auth", help="Store, remove and check credentials.", load=_auth),
+            Command(name="models", help="List, show, fetch and check models.", load=_models),
+        ]
 
     @hookimpl
     async def resolve_model(self, name: str | None, ctx: SelectionContext) -> Model | None:
         """Answer from, in this order: a given server address, the name, the settings, keys, local servers."""
-        return await self.runtime.resolve(name, ctx)
+        return await self._runtime_of(ctx).resolve(name, ctx)
 
     @hookimpl
     async def get_api_key(self, provider: str, ctx: RunContext) -> str | None:
         """Return the key of a provider; the reason why it cannot be had is the answer to the request."""
         from ._auth import AbortedError, unless_aborted
 
-        failures = ctx.stash.setdefault(_FAILURE, dict)
+        failures = ctx.stash.setdefault(_failure(), dict)
         failures.pop(provider, None)
         try:
-            return await unless_aborted(self.runtime.api_key(provider), ctx.signal)
+            return await unless_aborted(self._runtime_of(ctx).api_key(provider), ctx.signal)
         except AbortedError:
             return None
         except ConfigError as error:
@@ -114,11 +116,11 @@ class ModelsPlugin:
         from ._auth import AbortedError
         from .runtime import failed
 
-        failure = ctx.stash.get(_FAILURE, {}).pop(model.provider, None)
+        failure = ctx.stash.get(_failure(), {}).pop(model.provider, None)
         if failure is not None and not options.api_key:
             return failed(model, failure)
         try:
-            model, options = await self.runtime.prepared(model, options)
+            model, options = await self._runtime_of(ctx).prepared(model, options)
         except AbortedError:
             return failed(model, "Request was aborted", aborted=True)
         except ConfigError as error:
@@ -130,3 +132,9 @@ def _auth() -> click.Command:
     from .auth_commands import auth
 
     return auth
+
+
+def _models() -> click.Command:
+    from .catalog_commands import models
+
+    return models

@@ -6,6 +6,7 @@ What is different on purpose is in :data:`DIFFERENT` and in :func:`shape`, each 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,20 +166,25 @@ def shape(record: dict[str, Any]) -> Any:
         message = record["message"]
         content = None if kind == "message_start" and message["role"] == "assistant" else message["content"]
         stop = message.get("stopReason") if kind == "message_end" else None
-        return kind, message["role"], content, stop
+        return kind, message["role"], plain(content), stop
     if kind == "message_update":
         return kind, record["assistantMessageEvent"]
     if kind == "agent_end":
         roles = [message["role"] for message in record["messages"] if message["role"] != "system"]
         return kind, roles, record["willRetry"]
     if kind == "tool_execution_end":
-        return kind, record["toolCallId"], record["result"]["content"], record["isError"]
+        return kind, record["toolCallId"], plain(record["result"]["content"]), record["isError"]
     if kind == "entry_appended":
         return kind, record["entry"]["type"], record["entry"].get("replacement")
     if kind == "turn_end":
         return kind, record["message"]["stopReason"], len(record["toolResults"])
     kept = ("version", "toolCallId", "toolName", "args", "attempt", "maxAttempts", "delayMs", "success", "aborted")
     return kind, {name: record[name] for name in kept if name in record}
+
+
+def plain(content: Any) -> Any:
+    """A content without the name of the plugin that an error came from, which the original does not tell."""
+    return json.loads(re.sub(r" \(plugin '\w+', hook \w+\)", "", json.dumps(content)))
 
 
 def shapes(records: list[dict[str, Any]]) -> list[Any]:
@@ -195,7 +201,11 @@ def request_shape(request: dict[str, Any], home: str) -> Any:
     body = request["body"]
     tools = [tool["function"]["name"] for tool in body.get("tools", [])]
     messages = [
-        (message["role"], message.get("content") if message["role"] != "system" else "", message.get("tool_calls"))
+        (
+            message["role"],
+            plain(message.get("content")) if message["role"] != "system" else "",
+            message.get("tool_calls"),
+        )
         for message in body["messages"]
     ]
     headers = {name: request["headers"].get(name) for name in ("authorization", "x-static", "x-env")}
