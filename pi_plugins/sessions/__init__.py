@@ -9,17 +9,22 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from pi_core import CustomMessage, hookimpl
+from pi_core import Command, CustomMessage, hookimpl
 
 from . import hookspecs
 
 if TYPE_CHECKING:
+    import click
+
     from .entries import Entry as Entry
     from .entries import SessionHeader as SessionHeader
+    from .export import export_session as export_session
     from .files import SessionRef as SessionRef
     from .files import find_session as find_session
     from .files import latest_session as latest_session
     from .files import sessions_dir as sessions_dir
+    from .listing import SessionInfo as SessionInfo
+    from .listing import list_sessions as list_sessions
     from .messages import BashExecutionMessage as BashExecutionMessage
     from .messages import BranchSummaryMessage as BranchSummaryMessage
     from .messages import CompactionSummaryMessage as CompactionSummaryMessage
@@ -38,11 +43,14 @@ _HOMES: Final = {
     "Projection": "projection",
     "Session": "session",
     "SessionHeader": "entries",
+    "SessionInfo": "listing",
     "SessionRef": "files",
     "SessionStats": "stats",
     "TreeNode": "tree",
+    "export_session": "export",
     "find_session": "files",
     "latest_session": "files",
+    "list_sessions": "listing",
     "sessions_dir": "files",
 }
 
@@ -73,3 +81,14 @@ class SessionsPlugin:
         from .messages import MESSAGE_TYPES
 
         return MESSAGE_TYPES
+
+    @hookimpl
+    def register_commands(self) -> list[Command]:
+        """Offer ``pi sessions``."""
+        return [Command(name="sessions", help="List, show, copy and remove sessions.", load=_command)]
+
+
+def _command() -> click.Command:
+    from .command import sessions
+
+    return sessions

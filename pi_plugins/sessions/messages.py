@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 from pi_core import CustomMessage, ImageContent, Message, OpaqueContent, TextContent, UserMessage
+
+from ._fences import fenced, fenced_inline
 
 UserContent: TypeAlias = TextContent | ImageContent | OpaqueContent
 
@@ -37,8 +38,8 @@ class BashExecutionMessage(CustomMessage):
 
     def to_text(self) -> str:
         """Return the command, its output and how it ended."""
-        parts = [f"Ran {_fenced_inline(self.command)}"]
-        parts.append(_fenced(self.output) if self.output.strip() else "(no output)")
+        parts = [f"Ran {fenced_inline(self.command)}"]
+        parts.append(fenced(self.output) if self.output.strip() else "(no output)")
         if self.cancelled:
             parts.append("(the command was cancelled)")
         elif self.exit_code:
@@ -126,20 +127,3 @@ MESSAGE_TYPES: tuple[type[CustomMessage], ...] = (
 
 def _user(text: str, timestamp: int) -> UserMessage:
     return UserMessage(content=[TextContent(text=text)], timestamp=timestamp)
-
-
-def _fence(text: str, least: int) -> str:
-    """Return backticks that no run of backticks in the text can end."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    return "`" * max(least, longest + 1)
-
-
-def _fenced(text: str) -> str:
-    fence = _fence(text, 3)
-    return f"{fence}\n{text.rstrip(chr(10))}\n{fence}"
-
-
-def _fenced_inline(text: str) -> str:
-    fence = _fence(text, 1)
-    space = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{space}{text}{space}{fence}"
