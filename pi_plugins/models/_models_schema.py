@@ -165,7 +165,8 @@ def _faults(error: ValidationError) -> list[tuple[JsonPath, str]]:
     faults: dict[JsonPath, str] = {}
     for one in error.errors(include_url=False):
         # What is no part of the file: which member of a union was tried, and that a key is meant.
-        path = one["loc"][:1] if one["loc"][0] == "extends" else tuple(part for part in one["loc"] if part != "[key]")
+        path: JsonPath = tuple(part for part in one["loc"] if part != "[key]")
+        path = path[:1] if path[:1] == ("extends",) else path
         faults.setdefault(path, _sentence(one, path))
     return list(faults.items())
 

@@ -170,28 +170,21 @@ class _Reader:
         return overrides
 
     def _entry(self, at: JsonPath, fields: Mapping[str, Any]) -> Entry:
-        return Entry(fields, self._document.place(at), dotted(at))
+        return Entry(fields, self._document.place(at), _dotted(at))
 
     def _report_all(self, at: JsonPath, faults: list[tuple[JsonPath, str]]) -> None:
         for path, text in faults:
             self._report((*at, *path), text)
 
     def _report(self, path: JsonPath, text: str) -> None:
-        named = f"{dotted(path)}: " if path else ""
+        named = f"{_dotted(path)}: " if path else ""
         self._problems.append(f"{self._document.place(path)}: {named}{text}")
 
 
-def dotted(path: JsonPath) -> str:
-    """Return a path as people write it: ``providers.acme.models[0]``."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif part.replace("-", "_").isidentifier():
-            text += f".{part}" if text else part
-        else:
-            text += f'["{part}"]'
-    return text
+def _dotted(path: JsonPath) -> str:
+    from pi_plugins.config.keys import dotted
+
+    return dotted(path)
 
 
 def _merged(configs: list[ModelsConfig]) -> ModelsConfig:
