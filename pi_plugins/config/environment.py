@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -23,12 +22,11 @@ SPECIAL: Final = {
 """Variables with names of their own; the usual name of the same key wins over them."""
 
 _EDITORS: Final = ("VISUAL", "EDITOR")
-_UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def variable(path: Path) -> str:
     """Return the name of the variable that sets a key."""
-    return "_".join(["PI", *(_UPPER.sub("_", part).upper() for part in path)])
+    return "_".join(["PI", *(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part).upper() for part in path)])
 
 
 def variables(environ: Mapping[str, str]) -> Iterator[tuple[str, Path, Any, Fault | None]]:
@@ -50,6 +48,8 @@ def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
     groups = tuple(sorted({f"{variable(path[:1])}_" for path in known.values() if len(path) > 1}))
     for name in sorted(environ):
         if name.startswith(groups) and name not in known and name not in SPECIAL:
+            import difflib
+
             near = difflib.get_close_matches(name, known, 1, 0.75)
             hint = f", did you mean {near[0]}?" if near else "; it has no effect"
             yield f"environment: no setting is set by {name}{hint}"

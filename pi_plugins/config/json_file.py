@@ -135,7 +135,7 @@ class LockedJson:
         try:
             _make_folder(str(target.parent), self._mode)
             with self._lock(target):
-                value = self._load()
+                value = self._load_or_refuse()
                 before = _to_bytes(value, self.path)
                 result = change(value)
                 after = _to_bytes(value, self.path)
@@ -157,6 +157,12 @@ class LockedJson:
                 f"{self.path} cannot be changed: another process has held {target}.lock for {self._wait:g} s. "
                 "End that process and try again"
             ) from None
+
+    def _load_or_refuse(self) -> dict[str, Any]:
+        try:
+            return self._load()
+        except ConfigError as error:
+            raise ConfigError(f"{error}. The file is left as it is; correct it first") from None
 
     def _load(self) -> dict[str, Any]:
         document = read_document(self.path)

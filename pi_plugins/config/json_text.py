@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pi_core import ConfigError
 
-_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-_NOT_LINE_END = re.compile(r"[^\n]")
+# Patterns are compiled when they are first used: a file without faults and comments needs none.
+_COMMENT: Final = r'(?s)"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/'
+_TOKEN: Final = r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+'
 
 JsonPath = tuple[str | int, ...]
 """The keys and indexes that lead to a value."""
@@ -71,7 +71,7 @@ def parse_json(text: str, path: Path, *, comments: bool = False) -> JsonDocument
     :raises ConfigError: it is not JSON; names file, line and column.
     """
     if comments:
-        text = _COMMENT.sub(_blank, text)
+        text = re.sub(_COMMENT, _blank, text)
     twice: list[str] = []
 
     def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def decode(data: bytes, path: Path) -> str:
 
 def _blank(match: re.Match[str]) -> str:
     found = match[0]
-    return found if found.startswith('"') else _NOT_LINE_END.sub(" ", found)
+    return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
 
 
 def _refuse(name: str) -> Any:
@@ -124,7 +124,7 @@ def _places(text: str) -> Iterator[tuple[JsonPath, int]]:
     opened: list[str] = []
     key: tuple[str, int] | None = None
     expect_key = False
-    for match in _TOKEN.finditer(text):
+    for match in re.finditer(_TOKEN, text):
         token, offset = match[0], match.start()
         if token in "]}":
             opened.pop()

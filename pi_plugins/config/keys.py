@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from .settings import Settings
 Path = tuple[str, ...]
 """The names that lead to a value, as JSON spells them."""
 
-_PARAM = re.compile(r":param (\w+): (.*?)(?=\n\s*:param|\Z)", re.DOTALL)
+_PARAM: Final = r"(?s):param (\w+): (.*?)(?=\n\s*:param|\Z)"
 _MOST_CHARS: Final = 60
 
 
@@ -69,6 +68,8 @@ def split_key(text: str) -> Path:
 
 def did_you_mean(path: Path) -> str:
     """Return the end of a message about a key that is not there: the nearest one, or nothing."""
+    import difflib
+
     names = _schema_at(path[:-1]).get("propertyNames", {}).get("enum")
     if names:
         return f"; names there: {', '.join(names)}"
@@ -110,7 +111,7 @@ def value_at(data: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def _keys(model: type[BaseModel], path: Path) -> Iterator[tuple[Path, str]]:
-    said = {name: " ".join(text.split()) for name, text in _PARAM.findall(model.__doc__ or "")}
+    said = {name: " ".join(text.split()) for name, text in re.findall(_PARAM, model.__doc__ or "")}
     for name, field in model.model_fields.items():
         here = (*path, field.alias or name)
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):

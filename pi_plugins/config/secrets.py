@@ -8,19 +8,20 @@ from typing import Any, Final
 MASK: Final = "***"
 """What stands where a secret would."""
 
-_NAME = re.compile(r"(?i)(authorization|api[-_]?key|secret|password|passwd|cookie|credential|token$)")
-_TEXT = re.compile(r"(?i)\b(bearer\s+|sk-|ghp_|xox[bp]-|AIza)[A-Za-z0-9._\-]{8,}")
-_USER = re.compile(r"(?<=://)[^/@\s]+@")
+# Patterns are compiled when they are first used: most runs do not.
+_NAME: Final = r"(?i)(authorization|api[-_]?key|secret|password|passwd|cookie|credential|token$)"
+_TEXT: Final = r"(?i)\b(bearer\s+|sk-|ghp_|xox[bp]-|AIza)[A-Za-z0-9._\-]{8,}"
+_USER: Final = r"(?<=://)[^/@\s]+@"
 
 
 def is_secret_name(name: str) -> bool:
     """Whether what has this name is a secret, as ``apiKey`` and ``Authorization`` are."""
-    return _NAME.search(name) is not None
+    return re.search(_NAME, name) is not None
 
 
 def without_secrets(text: str) -> str:
     """Return a text without what looks like a key, and without the user of an address."""
-    return _USER.sub(f"{MASK}@", _TEXT.sub(MASK, text))
+    return re.sub(_USER, f"{MASK}@", re.sub(_TEXT, MASK, text))
 
 
 def masked(value: Any, name: str = "") -> Any:

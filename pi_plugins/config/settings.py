@@ -33,6 +33,10 @@ class _Group(BaseModel):
     )
 
 
+_DEFAULTS: Any = Field(default={}, validate_default=True)
+# An object as the default would make a validator for its class alone, beside the one for all settings.
+
+
 class CompactionLimits(_Group):
     """Compaction of one model; what is not given is as for the others.
 
@@ -97,7 +101,7 @@ class RetrySettings(_Group):
     max_retries: Count = 3
     base_delay_ms: Count = 2_000
     max_agent_delay_ms: Count = 60_000
-    provider: ProviderRetrySettings = ProviderRetrySettings()
+    provider: ProviderRetrySettings = _DEFAULTS
 
 
 class ImageSettings(_Group):
@@ -181,7 +185,7 @@ class Settings(_Group):
     :param shell_path: program that runs commands.
     :param shell_command_prefix: what stands before each command.
     :param plugins: options of plugins, by plugin name.
-    :param blocked_plugins: plugins or distributions that are not imported.
+    :param blocked_plugins: plugins or distributions that are left out.
     :param plugin_files: plugin files, or folders with an ``__init__.py``.
     :param skills: files, folders and patterns of skills.
     :param prompts: files, folders and patterns of prompt templates.
@@ -209,17 +213,17 @@ class Settings(_Group):
     thinking_budgets: dict[Literal["minimal", "low", "medium", "high"], Count] = {}
     enabled_models: Words | None = None
     provider_order: Words = ()
-    model_sources: ModelSources = ModelSources()
+    model_sources: ModelSources = _DEFAULTS
     offline: bool = False
     transport: Literal["auto", "sse", "websocket", "websocket-cached"] = "auto"
     http_proxy: Annotated[str | None, Field(repr=False)] = None
     http_idle_timeout_ms: Count | Literal["disabled"] = 300_000
-    retry: RetrySettings = RetrySettings()
-    compaction: CompactionSettings = CompactionSettings()
-    branch_summary: BranchSummarySettings = BranchSummarySettings()
+    retry: RetrySettings = _DEFAULTS
+    compaction: CompactionSettings = _DEFAULTS
+    branch_summary: BranchSummarySettings = _DEFAULTS
     steering_mode: QueueMode = "one-at-a-time"
     follow_up_mode: QueueMode = "one-at-a-time"
-    images: ImageSettings = ImageSettings()
+    images: ImageSettings = _DEFAULTS
     session_dir: str | None = None
     default_project_trust: Literal["ask", "always", "never"] = "ask"
     default_tools: Words | None = None
@@ -243,8 +247,8 @@ class Settings(_Group):
     output_pad: Count = 1
     autocomplete_max_visible: Positive = 5
     show_hardware_cursor: bool = False
-    terminal: TerminalSettings = TerminalSettings()
-    markdown: MarkdownSettings = MarkdownSettings()
+    terminal: TerminalSettings = _DEFAULTS
+    markdown: MarkdownSettings = _DEFAULTS
 
 
 GLOBAL_ONLY: Final = frozenset({"defaultProjectTrust", "httpProxy"})
