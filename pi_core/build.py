@@ -84,11 +84,16 @@ class Build:
         )
 
     def extended(
-        self, *, files: Sequence[str | os.PathLike[str]] = (), options: Mapping[str, Any] | None = None
+        self,
+        *,
+        files: Sequence[str | os.PathLike[str]] = (),
+        options: Mapping[str, Any] | None = None,
+        block: Iterable[str] = (),
     ) -> Build:
-        """Return a build made as this one was, with further plugin files and options of plugins.
+        """Return a build made as this one was, with further plugin files and options, and without some plugins.
 
         :param options: by plugin name; they replace this build's for the plugins that are named.
+        :param block: plugin or distribution names that are left out.
         :raises BuildError: this is a pinned build, which loads what its file names and nothing else.
         :raises PluginError: a plugin object fails, or, with ``strict``, any plugin.
         """
@@ -97,6 +102,7 @@ class Build:
         arguments = dict(self._arguments)
         arguments["files"] = (*arguments["files"], *files)
         arguments["options"] = {**arguments["options"], **(options or {})}
+        arguments["block"] = (*arguments["block"], *block)
         return Build(**arguments)
 
     @classmethod

@@ -110,6 +110,15 @@ def test_a_build_is_extended_with_files_and_options(tmp_path: Path) -> None:
     assert [found.name for found in plain.plugins if found.state == "loaded"] == []
 
 
+def test_a_build_is_extended_without_some_plugins(tmp_path: Path) -> None:
+    path = write(tmp_path, "mine.py", FUNCTIONS)
+    plain = Build(files=[path], only=["limits"])
+    build = plain.extended(block=["limits", "mine"])
+    states = {record.name: record.state for record in build.plugins if record.name in ("limits", "mine")}
+    assert states == {"limits": "blocked", "mine": "blocked"}
+    assert build.registry.tools.names() == []
+
+
 def test_a_pinned_build_is_not_extended(tmp_path: Path) -> None:
     (tmp_path / "pi-build.toml").write_text('[build]\nname = "x"\n[[plugins]]\nname = "tools"\n', encoding="utf-8")
     with pytest.raises(BuildError, match="build file says"):
