@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pi_core import AbortSignal, ConfigError, Model
+from pi_core import ConfigError
 
 from ._table import ModelTable
 from .keys import Keys
 from .templates import Template, UnresolvedError
+
+if TYPE_CHECKING:
+    from pi_core import AbortSignal, Model
 
 T = TypeVar("T")
 

@@ -6,11 +6,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pi_core import ConfigError, ThinkingLevel
+from pi_core import ConfigError
 
-_LEVELS: Final[Mapping[str, ThinkingLevel]] = {level: level for level in get_args(ThinkingLevel)}
+from ._validation import LEVELS
+
+if TYPE_CHECKING:
+    from pi_core import ThinkingLevel
+
+_LEVELS: Final[Mapping[str, ThinkingLevel]] = {level: level for level in LEVELS}
 _DATED: Final = re.compile(r"-\d{8}$|-\d{4}-\d{2}-\d{2}$")
 
 

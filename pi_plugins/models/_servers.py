@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pi_core import ConfigError, Model, SelectionContext
+from pi_core import ConfigError
 
 from ._known import LOCAL_SERVERS, LocalServer
+
+if TYPE_CHECKING:
+    from pi_core import Model, SelectionContext
 
 PROBE_SECONDS = 0.5
 _LIST_SECONDS = 2.0
@@ -59,6 +62,8 @@ async def address_of(name: str | None, ctx: SelectionContext) -> tuple[str, str]
 
 
 def _model(server: LocalServer, model_id: str) -> Model:
+    from pi_core import Model
+
     return Model(id=model_id, name=model_id, api=LOCAL_API, provider=server.name, base_url=server.base_url)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pi_core import Model
-
 from ._known import PROVIDERS
 from ._matching import Candidate
 from .keys import ConfiguredKey
@@ -14,6 +12,8 @@ from .models_json import ModelsConfig, ModelsFiles, ProviderEntry
 from .templates import Template
 
 if TYPE_CHECKING:
+    from pi_core import Model
+
     from ._compose import Composed
     from .catalog import Catalog
 
@@ -60,6 +60,8 @@ class ModelTable:
         if row is None:
             return None
         if (provider, model_id) not in self._models:
+            from pi_core import Model
+
             self._models[provider, model_id] = Model.model_validate(row)
         return self._models[provider, model_id]
 
@@ -88,6 +90,8 @@ class ModelTable:
         row = usual.to_json()
         for key in ("cost", "thinkingLevelMap"):
             row.pop(key, None)
+        from pi_core import Model
+
         return Model.model_validate(
             {**row, "id": model_id, "name": model_id, "reasoning": reasoning or usual.reasoning},
         )
@@ -141,6 +145,8 @@ class ModelTable:
         base_url = fields.get("baseUrl") or (known.base_url if known is not None else "")
         if not base_url:
             return None
+        from pi_core import Model
+
         return Model(
             id=model_id,
             name=model_id,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pi_core import ThinkingLevel
 
 _TEXTS: Final = ("id", "name", "api", "provider", "baseUrl")
 _PRICES: Final = ("input", "output", "cacheRead", "cacheWrite")
-LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+LEVELS: Final[tuple[ThinkingLevel, ...]] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 """The thinking levels, from none upwards. Those of :data:`pi_core.ThinkingLevel`, without what importing it costs."""
 
 _INPUTS: Final = (["text"], ["text", "image"])

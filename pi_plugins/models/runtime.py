@@ -8,18 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from pi_core import (
-    ConfigError,
-    Context,
-    ErrorDetails,
-    MessageAssembler,
-    Model,
-    Provider,
-    SelectionContext,
-    StreamEvent,
-    StreamOptions,
-    ThinkingLevel,
-)
+from pi_core import ConfigError
 from pi_plugins.config import agent_dir as default_agent_dir
 from pi_plugins.config import project_dir
 
@@ -34,6 +23,15 @@ from .selection import Selector
 from .templates import UnresolvedError
 
 if TYPE_CHECKING:
+    from pi_core import (
+        Context,
+        Model,
+        Provider,
+        SelectionContext,
+        StreamEvent,
+        StreamOptions,
+        ThinkingLevel,
+    )
     from pi_plugins.config import Settings
 
 _BUILT_IN: Final[Mapping[str, tuple[str, str]]] = {
@@ -295,6 +293,8 @@ class ModelRuntime:
 
 async def failed(model: Model, text: str, *, aborted: bool = False) -> AsyncIterator[StreamEvent]:
     """Yield the one event of a request that could not be made."""
+    from pi_core import ErrorDetails, MessageAssembler
+
     assembler = MessageAssembler(model.api, model.provider, model.id)
     details = None if aborted else ErrorDetails(retryable=False)
     yield assembler.error(text, aborted=aborted, error_details=details)

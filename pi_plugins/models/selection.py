@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pi_core import ConfigError, Model, SelectionContext, ThinkingLevel
+from pi_core import ConfigError
 
 from ._known import PROVIDERS
 from ._matching import Candidate, Matcher, ambiguous, is_pattern, level_of, split_level
@@ -16,6 +16,7 @@ from ._table import ModelTable
 from .keys import KeySource
 
 if TYPE_CHECKING:
+    from pi_core import Model, SelectionContext, ThinkingLevel
     from pi_plugins.config import Settings
 
 _NEAR: Final = 0.7
@@ -251,6 +252,8 @@ class Selector:
         api = ctx.api or LOCAL_API
         known = self._table.model(provider, model_id)
         if known is None:
+            from pi_core import Model
+
             thinks = level not in (None, "off")
             return Model(id=model_id, name=model_id, api=api, provider=provider, base_url=address, reasoning=thinks)
         kept = known.compat if known.api == api else None
