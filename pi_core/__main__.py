@@ -1,4 +1,4 @@
-"""The ``pi`` command. Asking for the version imports nothing else."""
+"""The ``pi`` command. Asking for the version imports nothing else, a declared command no plugin."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ def main() -> None:
 
         print(f"pi {__version__}")
         return
-    from .cli import run
+    from ._light import run_declared
 
-    sys.exit(run(sys.argv[1:]))
+    code = run_declared(sys.argv[1:])
+    if code is None:
+        from .cli import run
+
+        code = run(sys.argv[1:])
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -260,6 +260,7 @@ class _Assembly:
         for name, plugin in self.decisions.items():
             if not registry.decide(name, plugin):
                 self.faults.append(f"'{name}' is to come from plugin '{plugin}', which offers nothing of that name")
+        self.faults += registry.settle_declared()
         conflicts = registry.conflicts()
         if self.strict and conflicts:
             raise conflicts[0]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
+from ._declared import GROUP, declared, origin
 from ._dispatch import Owner
 from .commands import CORE_COMMANDS, Command
 from .errors import PluginConflictError, PluginError
@@ -92,6 +93,10 @@ class Contributions(Generic[T]):
         """Every name that two plugins own and no decision settles."""
         return [conflict for name in self._offers if (conflict := self.conflict(name)) is not None]
 
+    def disputed(self) -> list[str]:
+        """The names that two plugins own and no decision settles."""
+        return [name for name in self._offers if self.conflict(name) is not None]
+
     def items(self) -> Iterator[tuple[str, T]]:
         """Every name that has one object, with it, in call order."""
         for name in self._offers:
@@ -136,6 +141,25 @@ class Registry:
         """Let one plugin have a name, of whatever kind, that several own; ``False`` if it offers none of it."""
         decided = [kind.decide(name, plugin) for kind in self.kinds()]
         return any(decided)
+
+    def settle_declared(self) -> list[str]:
+        """Let a command that two plugins own be that of the distribution which declares it; a line for each such name.
+
+        It runs without a build, so the others cannot be asked; it is theirs as ``owner/name``.
+        """
+        settled = []
+        for name in self.commands.disputed():
+            found = [origin(entry) for entry in declared(name)]
+            owners = self.commands.owners(name)
+            chosen = [owner for owner in owners if [owner.distribution] == found]
+            if len(chosen) == 1 and self.commands.decide(name, chosen[0].plugin):
+                listed = " and ".join(str(owner) for owner in owners)
+                others = " and ".join(f"'{owner.plugin}/{name}'" for owner in owners if owner is not chosen[0])
+                settled.append(
+                    f"command '{name}' is offered by {listed}; {chosen[0]} has the name, because its distribution "
+                    f"declares it ({GROUP}). The other is called {others}; PI_BLOCK blocks one"
+                )
+        return settled
 
 
 def _named(kind: type, value: Any) -> str:

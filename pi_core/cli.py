@@ -13,8 +13,8 @@ from typing import Any, Final
 import click
 
 from ._build_commands import build_commands
+from ._click import failure_of, invoke, reported
 from ._dispatch import Owner
-from ._log import log
 from ._registry import DEFAULT
 from .build import Build
 from .commands import Command
@@ -30,20 +30,17 @@ def run(arguments: list[str]) -> int:
     verbose, arguments = _take("--verbose", arguments)
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(levelname)s: %(message)s")
-    try:
-        if arguments[:1] == ["build"]:
-            return _main(build_commands, arguments[1:], run, "pi build")
-        path, arguments = _take_build(arguments)
-        if path is not None and built_in_only:
-            raise ConfigError("--no-plugins and --build exclude each other: the build file says what is loaded")
-        build = Build.from_environment(built_in_only=built_in_only) if path is None else Build.load(path)
-        return _invoke(build, arguments)
-    except PiError as error:
-        log().info("the command failed", exc_info=error)
-        click.echo(f"pi: {error}", err=True)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    return reported(lambda: _run(arguments, built_in_only=built_in_only))
+
+
+def _run(arguments: list[str], *, built_in_only: bool) -> int:
+    if arguments[:1] == ["build"]:
+        return invoke(build_commands, arguments[1:], run, "pi build")
+    path, arguments = _take_build(arguments)
+    if path is not None and built_in_only:
+        raise ConfigError("--no-plugins and --build exclude each other: the build file says what is loaded")
+    build = Build.from_environment(built_in_only=built_in_only) if path is None else Build.load(path)
+    return _invoke(build, arguments)
 
 
 def _take(flag: str, arguments: list[str]) -> tuple[bool, list[str]]:
@@ -72,7 +69,7 @@ def _invoke(build: Build, arguments: list[str]) -> int:
     else:
         name, command = group.default(name)
     try:
-        return _main(command, arguments, build, "pi")
+        return invoke(command, arguments, build, "pi")
     except PiError:
         raise
     except Exception as error:
@@ -82,21 +79,8 @@ def _invoke(build: Build, arguments: list[str]) -> int:
         raise _failed(owner, name, error) from error
 
 
-def _main(command: click.Command, arguments: list[str], obj: object, name: str) -> int:
-    try:
-        result = command.main(arguments, prog_name=name, standalone_mode=False, obj=obj)
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
-    except click.Abort:
-        return 130
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    return result if isinstance(result, int) else 0
-
-
 def _failed(owner: Owner, name: str, error: BaseException) -> PluginError:
-    text = f"{owner}, command '{name}': {type(error).__name__}: {error} (--verbose shows where)"
+    text = failure_of(str(owner), name, error)
     return PluginError(text, plugin=owner.plugin, distribution=owner.distribution)
 
 
