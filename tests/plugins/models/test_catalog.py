@@ -16,7 +16,7 @@ from pi_plugins.models._validation import LEVELS
 from pi_plugins.models.catalog import SHIPPED, Catalog
 from pi_plugins.models.levels import clamp_level, supported_levels
 
-from .catalogs import LONG_AGO, shipped
+from .sources import LONG_AGO, shipped
 
 
 def row(provider: str, model_id: str, **changes: Any) -> dict[str, Any]:

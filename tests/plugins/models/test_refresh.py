@@ -21,7 +21,7 @@ from pi_plugins.models._catalog_set import CatalogError
 from pi_plugins.models.catalog import Catalog
 from pi_plugins.models.refresh import SourceReport, refresh
 
-from .catalogs import MODELS, SourceServer, entry, models_dev, openrouter, shipped
+from .sources import MODELS, SourceServer, entry, models_dev, openrouter, shipped
 
 
 @pytest.fixture
