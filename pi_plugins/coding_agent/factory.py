@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pi_core import Build, ConfigError, Model, SelectionContext, ThinkingLevel
+from pi_core import Build, ConfigError, Model, SelectionContext, StreamOptions, ThinkingLevel
 
 from .options import SessionOptions
 from .prompt_parts import load_prompt_parts
@@ -146,7 +146,7 @@ async def create_session(
             scoped_models=scoped,
             source=options.source,
             trusted=prepared.trusted,
-            options=options.stream_options,
+            options=_stream_options(options.stream_options or StreamOptions(), settings, store.id),
             callables=callables,
         )
         if options.name is not None:
@@ -156,6 +156,22 @@ async def create_session(
         store.close()
         raise
     return session
+
+
+def _stream_options(given: StreamOptions, settings: Settings, session_id: str) -> StreamOptions:
+    """What every request is made with: what is asked for, and the settings where nothing is."""
+    retry = settings.retry.provider
+    idle = settings.http_idle_timeout_ms
+    timeout = retry.timeout_ms or (idle if isinstance(idle, int) else 0)
+    wanted: dict[str, Any] = {
+        "session_id": session_id,
+        "transport": settings.transport,
+        "timeout_ms": timeout or None,
+        "max_retries": retry.max_retries,
+        "max_retry_delay_ms": retry.max_retry_delay_ms,
+        "thinking_budgets": settings.thinking_budgets or None,
+    }
+    return given.replace(**{name: value for name, value in wanted.items() if getattr(given, name) is None})
 
 
 def _folder(cwd: Path | None) -> Path:
