@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -127,14 +128,14 @@ def test_help_lists_every_command_whatever_is_broken(site: SiteLike, capsys: pyt
         assert run([flag]) == 0
         out = capsys.readouterr().out
         for line in (
-            "deploy   Deploys things.",
-            "fly      Flies.",
+            "deploy +Deploys things.",
+            "fly +Flies.",
             "plugins  ",
-            "hooks    ",
+            "hooks  ",
             "--model TEXT",
             "PI_BLOCK",
         ):
-            assert line in out
+            assert re.search(line, out)
     assert run(["fly"]) == 1
     assert "plugin 'plane' (pi-plane 1.0), command 'fly': ImportError: no engine" in capsys.readouterr().err
 
@@ -153,9 +154,9 @@ def test_no_default_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert run([]) == 1
     assert "There is no default command, which the plugin 'modes' has (pi plugins list)" in capsys.readouterr().err
     assert run(["hello"]) == 1
-    assert "There is no command 'hello', and no default command. Commands: build, hooks, plugins" in (
-        capsys.readouterr().err
-    )
+    said, _, commands = capsys.readouterr().err.partition(" Commands: ")
+    assert said == "pi: There is no command 'hello', and no default command."
+    assert {"build", "hooks", "plugins"} <= set(commands.strip().split(", "))
     assert run(["plugins", "list"]) == 0
 
 
