@@ -78,8 +78,8 @@ class ModelsPlugin:
     def register_commands(self) -> list[Command]:
         """Offer ``pi auth`` and ``pi models``."""
         return [
-            Command(name="auth", help="Store, remove and check credentials.", load=_auth),
-            Command(name="models", help="List, show, fetch and check models.", load=_models),
+            Command(name="auth", help="Store, remove and check credentials.", load=_auth_command),
+            Command(name="models", help="List, show, fetch and check models.", load=_models_command),
         ]
 
     @hookimpl
@@ -128,13 +128,13 @@ class ModelsPlugin:
         return await proceed(model=model, options=options)
 
 
-def _auth() -> click.Command:
+def _auth_command() -> click.Command:
     from .auth_commands import auth
 
     return auth
 
 
-def _models() -> click.Command:
+def _models_command() -> click.Command:
     from .catalog_commands import models
 
     return models

@@ -105,7 +105,7 @@ class CredentialStore:
 
     def list(self) -> list[tuple[str, CredentialType]]:
         """Return provider and type of what is stored, by provider; no value is looked at."""
-        return [(provider, _parse(self._read()[provider]).type) for provider in sorted(self._read())]
+        return [(provider, _parse(entry).type) for provider, entry in sorted(self._read().items())]
 
     def get(self, provider: str) -> Credential | None:
         """Return what is stored for a provider, ``None`` if nothing is."""

@@ -231,8 +231,8 @@ def test_where_a_key_comes_from(files: Path) -> None:
         (
             {"type": "oauth", "access": "sk-planted", "expires": 1_000_000},
             (
-                "the token of an OAuth login expired at 1970-01-01 00:16 UTC and is not renewed here: log in again with "
-                "the program that stored it, or store a key with: pi auth login alpha"
+                "the token of an OAuth login expired at 1970-01-01 00:16 UTC and is not renewed here: log in again "
+                "with the program that stored it, or store a key with: pi auth login alpha"
             ),
         ),
     ],
