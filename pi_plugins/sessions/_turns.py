@@ -111,10 +111,10 @@ class PlacedMessage:
         change = self.edits.get(entry_id) if self.edits else None
         if change is None:
             return message
-        return None if change.replacement is None else with_content(message, change.replacement)
+        return None if change.replacement is None else with_content(message, change.replacement.content)
 
 
-def with_content(message: AgentMessage, content: Any) -> AgentMessage:
+def with_content(message: AgentMessage, content: str | list[Any]) -> AgentMessage:
     """Return a message with other content; the message itself where that makes no sense."""
     if not hasattr(message, "content"):
         return message

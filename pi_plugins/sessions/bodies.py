@@ -52,14 +52,20 @@ class Compaction(WireModel):
     from_hook: bool | None = None
 
 
+class Replacement(WireModel):
+    """What a model reads in place of the content of a message: a text, or blocks."""
+
+    content: str | list[Any]
+
+
 class ContextEdit(WireModel):
     """The model no longer reads an entry as it was.
 
-    :param replacement: the content it reads in its place; ``None`` leaves the entry out.
+    :param replacement: ``None`` leaves the entry out.
     """
 
     target_id: str
-    replacement: Any = None
+    replacement: Replacement | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, in which a replacement of ``null`` has a meaning."""

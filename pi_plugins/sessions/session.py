@@ -303,11 +303,12 @@ class Session:
         )
         return self._append("compaction", compaction, entry_id)
 
-    def append_context_edit(self, target_id: str, replacement: Any) -> Entry:
+    def append_context_edit(self, target_id: str, content: str | list[Any] | None) -> Entry:
         """Change what the model reads of an entry from here on.
 
-        :param replacement: the content it reads, as text or as a list of blocks in JSON; ``None`` leaves it out.
+        :param content: a text or blocks that it reads; ``None`` leaves the entry out.
         """
+        replacement = None if content is None else bodies.Replacement(content=content)
         edit = bodies.ContextEdit(target_id=self.entry(target_id).id, replacement=replacement)
         return self._append("context_edit", edit)
 

@@ -115,6 +115,17 @@ def test_the_latest_edit_of_an_entry_on_the_branch_counts() -> None:
     assert said(found) == ["a", "b"]
 
 
+def test_an_edit_has_the_form_of_the_original(tmp_path: Path) -> None:
+    found = session(user("a"), user("b"))
+    ids = [one.id for one in found.entries]
+    replaced, omitted = found.append_context_edit(ids[0], "other"), found.append_context_edit(ids[1], None)
+    assert replaced.to_json()["replacement"] == {"content": "other"}
+    assert omitted.to_json()["replacement"] is None
+    edit = entry(2, 1, type="context_edit", targetId="00000001", replacement={"content": "other"})
+    path = written(tmp_path / "a.jsonl", entry(1, None), edit)
+    assert said(Session.open(path, read_only=True)) == ["other"]
+
+
 def test_a_replaced_message_keeps_all_but_its_content() -> None:
     found = session(assistant("b", usage=Usage(input=7)))
     found.append_context_edit(found.entries[0].id, "other")
@@ -125,7 +136,7 @@ def test_a_replaced_message_keeps_all_but_its_content() -> None:
 
 def test_a_replacement_that_is_no_content_has_no_effect() -> None:
     found = session(user("a"))
-    found.append_context_edit(found.entries[0].id, {"no": "content"})
+    found.append_context_edit(found.entries[0].id, [{"no": "block"}])
     assert said(found) == ["a"]
 
 
