@@ -76,9 +76,9 @@ async def prepare_session(
     if build.settings is None:
         if not options.no_plugin_files:
             files += plugin_files(cwd, environ=environ, agent_dir=home, trusted=trust.trusted, settings=settings)
-        given_to = _plugin_options(cwd, settings)
-        if files or given_to:
-            prepared.build = build.extended(files=files, options=given_to)
+        given, blocked = _plugin_options(cwd, settings), settings.blocked_plugins
+        if files or given or blocked:
+            prepared.build = build.extended(files=files, options=given, block=blocked)
     elif files:
         prepared.build = build.extended(files=files)
     return prepared
@@ -178,7 +178,8 @@ def _folder(cwd: Path | None) -> Path:
     try:
         return Path.cwd() if cwd is None else cwd.resolve(strict=True)
     except OSError as error:
-        raise ConfigError(f"The folder {cwd or '.'} cannot be used: {error.strerror}. Change to another one") from None
+        where = "current directory" if cwd is None else f"directory {cwd}"
+        raise ConfigError(f"The {where} cannot be used: {error.strerror}. Change to another one") from None
 
 
 def open_store(prepared: Prepared) -> tuple[Path | None, Session, str]:

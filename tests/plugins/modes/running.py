@@ -25,6 +25,7 @@ class Pi:
         self.environment = {
             **{name: value for name, value in kept.items() if not name.endswith(("_API_KEY", "HF_TOKEN"))},
             "PI_SCRIPT": str(folder / "script.json"),
+            "PI_RETRY_ENABLED": "false",
             "HOME": str(folder),
         }
 

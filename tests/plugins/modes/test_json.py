@@ -88,7 +88,7 @@ def test_a_prompt_that_cannot_be_made_prints_no_line(pi: Pi) -> None:
 def test_several_prompts_are_one_stream(pi: Pi) -> None:
     done = pi.run("--mode", "json", "one", "two", script=["a", "b"])
     types = [event["type"] for event in events(done.stdout)]
-    assert (types.count("session"), types.count("agent_end"), types.count("agent_settled")) == (1, 2, 1)
+    assert (types.count("session"), types.count("agent_end"), types.count("agent_settled")) == (1, 2, 2)
 
 
 def test_a_reader_that_goes_away_ends_the_run_and_its_commands(pi: Pi) -> None:

@@ -85,17 +85,17 @@ def test_a_script_that_cannot_be_played(pi: Pi, content: str | None, said: str) 
     assert "Traceback" not in done.stderr
 
 
-def test_wrong_options_exit_2(pi: Pi) -> None:
+def test_wrong_options_exit_1(pi: Pi) -> None:
     for arguments in (["--mode", "xml"], ["--nope"], ["--max-tokens", "0"], ["--thinking", "lots"]):
         done = pi.run(*arguments, "go", script=["never"])
-        assert done.returncode == 2
+        assert done.returncode == 1
         assert "Error: " in done.stderr
 
 
 def test_a_tool_that_is_not_there(pi: Pi) -> None:
     done = pi.run("-p", "--tools", "read,fly", "go", script=["never"])
     assert done.returncode == 1
-    assert "pi: There is no tool 'fly'. Tools here: read, bash" in done.stderr
+    assert "pi: --tools: there is no tool 'fly'. Tools here: read, bash" in done.stderr
 
 
 def test_problems_of_plugins_go_to_stderr_and_the_answer_still_comes(pi: Pi) -> None:

@@ -228,7 +228,7 @@ def test_a_recorded_run_does_the_same_here(case: Path, tmp_path: Path) -> None:
         if "-e" in arguments:
             (tmp_path / "plugin.py").write_text(run.plugin, encoding="utf-8")
             arguments[arguments.index("-e") + 1] = str(tmp_path / "plugin.py")
-        done = pi.run(*arguments, environ={"HV": "hv"})
+        done = pi.run(*arguments, environ={"HV": "hv", "PI_RETRY_ENABLED": "true"})
     printed = done.stdout
     if name in DIFFERENT:
         assert done.returncode == 1, done.stderr

@@ -75,4 +75,4 @@ def test_a_system_prompt_that_is_no_text(pi: Pi) -> None:
     (pi.folder / "prompt.txt").write_bytes(b"ok \xff")
     done = pi.run("-p", "--system-prompt", "prompt.txt", "go", script=["never"])
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"pi: --system-prompt prompt.txt is not UTF-8 text (byte 3){os.linesep}"
+    assert done.stderr == f"pi: --system-prompt: prompt.txt is not UTF-8 text (byte 3); save it as UTF-8{os.linesep}"
