@@ -26,15 +26,14 @@ def local_model(name: str) -> Model | None:
     return None if server is None or not slash or not model_id else _model(server, model_id)
 
 
-def local_names() -> list[str]:
-    """Return the names of the servers people run on their own machine."""
-    return [server.name for server in LOCAL_SERVERS]
+async def running_model(ctx: SelectionContext, name: str | None = None) -> Model | None:
+    """Return the first model of the first server on this machine that answers, and tell so.
 
-
-async def running_model(ctx: SelectionContext) -> Model | None:
-    """Return the first model of the first server on this machine that answers, and tell so."""
-    answers = await asyncio.gather(*(_served(server) for server in LOCAL_SERVERS))
-    for server, models in zip(LOCAL_SERVERS, answers, strict=True):
+    :param name: only the server of this name is asked.
+    """
+    servers = [server for server in LOCAL_SERVERS if name in (None, server.name)]
+    answers = await asyncio.gather(*(_served(server) for server in servers))
+    for server, models in zip(servers, answers, strict=True):
         if models:
             ctx.notice(
                 f"Using {server.name}/{models[0]} from {server.label} at {server.base_url}. Name another with --model"

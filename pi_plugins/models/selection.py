@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from pi_core import ConfigError
 
-from ._known import PROVIDERS
+from ._known import PROVIDERS, local_names
 from ._matching import Candidate, Matcher, ambiguous, is_pattern, level_of, split_level
-from ._servers import LOCAL_API, address_of, local_model, local_names, running_model
+from ._servers import LOCAL_API, address_of, local_model, running_model
 from ._table import ModelTable
 from .keys import KeySource
 
@@ -56,7 +56,7 @@ class Selector:
         if name is None:
             if ctx.api_key and ctx.provider is None:
                 raise ConfigError("--api-key needs a model: a key does not say whose it is. Name one with --model")
-            return self._by_default(ctx) or (None if ctx.provider is not None else await running_model(ctx))
+            return await self._by_default(ctx) or (None if ctx.provider is not None else await running_model(ctx))
         return self._by_name(name.strip(), ctx)
 
     def scope(self, patterns: Iterable[str]) -> tuple[list[tuple[Model, ThinkingLevel | None]], list[str]]:
@@ -79,7 +79,8 @@ class Selector:
     def _by_name(self, name: str, ctx: SelectionContext) -> Model | None:
         table = self._table
         providers = table.providers()
-        if name.partition("/")[0] not in table.config().providers and (local := local_model(name)) is not None:
+        wished = name if ctx.provider is None or name.startswith(f"{ctx.provider}/") else f"{ctx.provider}/{name}"
+        if self._is_server(wished.partition("/")[0]) and (local := local_model(wished)) is not None:
             return local
         inline = bool(ctx.api_key)
         matcher = Matcher(table.candidates(), providers, (lambda _: False) if inline else self._usable)
@@ -171,7 +172,7 @@ class Selector:
 
     # --- no name ---
 
-    def _by_default(self, ctx: SelectionContext) -> Model | None:
+    async def _by_default(self, ctx: SelectionContext) -> Model | None:
         settings = self._settings()
         if ctx.provider is None and not ctx.api_key:
             chosen = self._of_settings(settings, ctx)
@@ -179,6 +180,8 @@ class Selector:
                 return chosen
         order = [ctx.provider] if ctx.provider is not None else self._order(settings)
         for provider in order:
+            if self._is_server(provider) and (model := await running_model(ctx, provider)) is not None:
+                return model
             if not self._is_reason(provider, ctx):
                 continue
             model = self._table.usual(provider)
@@ -215,8 +218,12 @@ class Selector:
 
     def _order(self, settings: Settings) -> list[str]:
         """The providers, those first that the settings put first."""
-        first = [provider for provider in settings.provider_order if provider]
-        return list(dict.fromkeys([*first, *self._table.providers()]))
+        first = [settings.default_provider] if settings.default_provider and not settings.default_model else []
+        return list(dict.fromkeys([*first, *settings.provider_order, *self._table.providers()]))
+
+    def _is_server(self, provider: str) -> bool:
+        """Whether a name is that of a server on this machine, and nothing is said about it in the files."""
+        return provider in local_names() and self._table.entry(provider) is None
 
     def _is_reason(self, provider: str, ctx: SelectionContext) -> bool:
         """Whether what a provider has is a reason to ask it without being told to."""

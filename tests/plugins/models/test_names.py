@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
-from pi_core import ConfigError, Model, SelectionContext
+from pi_core import Build, ConfigError, Model, SelectionContext
 from pi_plugins.config import Settings
-from pi_plugins.models import ModelRuntime
+from pi_plugins.models import ModelRuntime, ModelsPlugin, _servers
+from pi_plugins.models._known import LocalServer
+from pi_plugins.providers.openai_completions import OpenAICompletionsPlugin
 
 from .catalogs import SmallCatalog
+from .conftest import ModelServer
 
 NAME_IT = "Name it as provider/id to choose another"
 UNKNOWN = "One that is not known here is named as provider/id"
@@ -260,6 +263,30 @@ def test_the_settings_put_providers_in_order(folder: Path) -> None:
     assert model is not None
     assert (model.provider, model.id) == ("beta", "mini")
     assert ctx.notices == ["Using beta/mini, because BETA_API_KEY is set. Name another with --model"]
+
+
+def test_the_settings_can_put_a_local_server_before_keys(
+    folder: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_servers, "LOCAL_SERVERS", (LocalServer("ollama", "Ollama", server.port),))
+    assert named(folder, None, A) == "alpha sonnet-5"
+    assert named(folder, None, A, provider_order=("ollama",)) == "ollama small"
+    assert named(folder, None, A, default_provider="ollama") == "ollama small"
+    assert named(folder, None, A, given={"provider": "ollama"}) == "ollama small"
+    assert named(folder, "large", A, given={"provider": "ollama"}) == "ollama large"
+
+
+def test_the_provider_of_the_settings_goes_first(folder: Path) -> None:
+    assert named(folder, None, A | B, default_provider="beta") == "beta mini"
+
+
+def test_a_named_model_is_found_without_waiting(folder: Path) -> None:
+    build = Build([ModelsPlugin(runtime(folder, A)), OpenAICompletionsPlugin()], only=[])
+
+    async def main() -> str:
+        return build.agent(model="alpha/sonnet-4").state.model.id
+
+    assert asyncio.run(main()) == "sonnet-4"
 
 
 def test_the_first_of_the_enabled_models(folder: Path) -> None:
