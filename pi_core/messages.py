@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 from pydantic.alias_generators import to_camel
@@ -52,7 +52,29 @@ class WireModel(BaseModel):
         return data
 
 
-class TextContent(WireModel):
+class _Kept(WireModel):
+    """Base of what transcripts hold many of: all objects of one shape share the set of the fields they were made with.
+
+    A set in each would be a fifth of a transcript's memory, and one more thing for every garbage collection to look at.
+    Nothing changes the set of a frozen object.
+    """
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Take the set of an object of the same shape; those with unknown names are without number, and keep theirs."""
+        made = _get_fields_set(self)
+        shared = _SHARED.get(frozenset(made))
+        if shared is not None:
+            _set_fields_set(self, shared)
+        elif not self.__pydantic_extra__:
+            _SHARED[frozenset(made)] = made
+
+
+_SHARED: Final[dict[frozenset[str], set[str]]] = {}
+_slot = vars(BaseModel)["__pydantic_fields_set__"]
+_get_fields_set, _set_fields_set = _slot.__get__, _slot.__set__
+
+
+class TextContent(_Kept):
     """A block of text. ``text_signature`` is opaque data of the provider that wrote it."""
 
     type: Literal["text"] = "text"
@@ -60,7 +82,7 @@ class TextContent(WireModel):
     text_signature: str | None = None
 
 
-class ThinkingContent(WireModel):
+class ThinkingContent(_Kept):
     """A block of reasoning. ``redacted``: the text is hidden and the signature carries the encrypted payload."""
 
     type: Literal["thinking"] = "thinking"
@@ -69,7 +91,7 @@ class ThinkingContent(WireModel):
     redacted: bool | None = None
 
 
-class ImageContent(WireModel):
+class ImageContent(_Kept):
     """An image: base64 ``data`` and its MIME type."""
 
     type: Literal["image"] = "image"
@@ -77,7 +99,7 @@ class ImageContent(WireModel):
     mime_type: str
 
 
-class ToolCallContent(WireModel):
+class ToolCallContent(_Kept):
     """A call the model asks for. ``arguments_error``: the complete text was no JSON object, ``arguments`` is empty."""
 
     type: Literal["toolCall"] = "toolCall"
@@ -110,7 +132,7 @@ UserContent: TypeAlias = TextContent | ImageContent | OpaqueContent
 AssistantContent: TypeAlias = TextContent | ToolCallContent | ThinkingContent | OpaqueContent
 
 
-class Cost(WireModel):
+class Cost(_Kept):
     """What a response cost, in US dollars. ``total_from_provider``: the total was reported, not computed."""
 
     input: float = 0
@@ -124,7 +146,7 @@ class Cost(WireModel):
 NO_COST = Cost()
 
 
-class Usage(WireModel):
+class Usage(_Kept):
     """Token counts. ``input`` excludes cached tokens, ``reasoning`` is part of ``output``, ``cache_write1h`` of
     ``cache_write``."""
 
@@ -158,7 +180,7 @@ class ErrorDetails(WireModel):
     retryable: bool | None = None
 
 
-class UserMessage(WireModel):
+class UserMessage(_Kept):
     """What the user (or a plugin in the user's place) says."""
 
     role: Literal["user"] = "user"
@@ -166,7 +188,7 @@ class UserMessage(WireModel):
     timestamp: int = Field(default_factory=now_ms)
 
 
-class AssistantMessage(WireModel):
+class AssistantMessage(_Kept):
     """A response of a model, whole or partial.
 
     ``error_message`` is set exactly when ``stop_reason`` is ``error`` or ``aborted``. ``response_model`` is the model
@@ -200,7 +222,7 @@ class AssistantMessage(WireModel):
         return [block for block in self.content if isinstance(block, ToolCallContent)]
 
 
-class ToolResultMessage(WireModel):
+class ToolResultMessage(_Kept):
     """The outcome of one tool call, as the model reads it."""
 
     role: Literal["toolResult"] = "toolResult"

@@ -156,6 +156,18 @@ def test_messages_are_frozen() -> None:
         message.content = "changed"  # type: ignore[misc]
 
 
+def test_messages_of_one_shape_share_the_set_of_their_fields() -> None:
+    one, other = user_message("one"), user_message("other")
+    assert one.model_fields_set is other.model_fields_set
+    assert one.content[0].model_fields_set is other.content[0].model_fields_set  # type: ignore[union-attr]
+
+
+def test_a_changed_copy_has_a_set_of_fields_of_its_own() -> None:
+    message = user_message("one")
+    assert message.model_copy(update={"timestamp": 1}).model_fields_set == {"content", "timestamp"}
+    assert message.model_fields_set == {"content"}
+
+
 def test_what_json_cannot_hold_becomes_text() -> None:
     class Handle:
         def __repr__(self) -> str:
