@@ -21,7 +21,7 @@ from .events import (
     ToolExecutionStartEvent,
     TurnEndEvent,
 )
-from .loop import AgentLoopConfig, observed, run_agent_loop, run_agent_loop_continue
+from .loop import AgentLoopConfig, run_agent_loop, run_agent_loop_continue
 from .messages import AgentMessage, AssistantMessage, TextContent, ToolResultMessage, UserMessage
 
 if TYPE_CHECKING:
@@ -194,7 +194,6 @@ class ActiveRun:
             stop_reason="aborted" if self.was_aborted else "error",
             error_message=text,
         )
-        emit = observed(self.agent.hooks, self.ctx, self.announce)
         cancelled: asyncio.CancelledError | None = None
         for event in (
             MessageStartEvent(message),
@@ -205,7 +204,8 @@ class ActiveRun:
             try:
                 if isinstance(event, MessageEndEvent):
                     await self._record_failure(message)
-                pending = emit(event)
+                await self.agent.hooks.notify_event(event, self.ctx)
+                pending = self.announce(event)
                 if pending is not None:
                     await pending
             except asyncio.CancelledError as error:
@@ -226,8 +226,8 @@ class ActiveRun:
         """Take an event in, then call the subscribers in order; what is returned waits for those that take time."""
         if type(event) is MessageUpdateEvent:
             self.agent.state.open = event
-        else:
-            self.reduce(event)
+        elif (take_in := _REDUCERS.get(type(event))) is not None:
+            take_in(self, event)
         signal = self.signal
         subscribers = self.agent.subscribers
         for position, subscriber in enumerate(subscribers, 1):
@@ -247,12 +247,6 @@ class ActiveRun:
                 return
             answer = subscribers[position](event, self.signal)
             position += 1
-
-    def reduce(self, event: AgentEvent) -> None:
-        """Take an event in, before subscribers see it: what the agent is now, and what the run has produced."""
-        reduce = _REDUCERS.get(type(event))
-        if reduce is not None:
-            reduce(self, event)
 
     def _message_start(self, event: MessageStartEvent) -> None:
         self.agent.state.open = event
@@ -289,3 +283,4 @@ _REDUCERS: Mapping[type[AgentEvent], Callable[[ActiveRun, Any], None]] = {
     ToolExecutionStartEvent: ActiveRun._tool_start,
     ToolExecutionEndEvent: ActiveRun._tool_end,
 }
+"""Take an event in before subscribers see it: what the agent is now, and what the run has produced."""

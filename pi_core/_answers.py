@@ -67,13 +67,12 @@ def _own_list(value: Any) -> Any:
 
 
 def _result(result: ToolResult) -> ToolResult:
-    # Past the constructor, which takes a third of the time; every implementation of after_tool_call gets a copy.
+    # Past the constructor; every implementation of after_tool_call gets a copy.
     copy: ToolResult = object.__new__(ToolResult)
-    content, details, structured = result.content, result.details, result.structured_content
-    copy.content = content if content is None else content[:]
-    copy.details = details if details is None or type(details) not in _NESTED else _data(details)
+    copy.content = part if (part := result.content) is None else [*part]
+    copy.details = part if (part := result.details) is None or type(part) not in _NESTED else _data(part)
     copy.structured_content = (
-        structured if structured is UNSET or type(structured) not in _NESTED else _data(structured)
+        part if (part := result.structured_content) is UNSET or type(part) not in _NESTED else _data(part)
     )
     copy.usage, copy.is_error, copy.terminate = result.usage, result.is_error, result.terminate
     return copy

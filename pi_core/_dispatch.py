@@ -131,7 +131,7 @@ def bind(
     given = {name: name for name in (*wanted, *by_name)}
     for name in given.keys() & set(copies):
         other = f"{name} if (copy := _copier_of(type({name}))) is None else copy({name})"
-        given[name] = f"{name}[:] if type({name}) is list else {other}"
+        given[name] = f"[*{name}] if type({name}) is list else {other}"
     if list(given.values()) == list(arguments) and not by_name:
         return function
     passed = [given[name] for name in wanted] + [f"{name}={given[name]}" for name in by_name]

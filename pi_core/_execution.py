@@ -163,7 +163,8 @@ class Execution:
             return
         content = self._call.content
         try:
-            pending = self._run.emit(ToolExecutionUpdateEvent(content.id, content.name, content.arguments, result))
+            event = ToolExecutionUpdateEvent(content.id, content.name, content.arguments, result)
+            pending = self._run.announcer(ToolExecutionUpdateEvent)(event)
         except Exception as error:
             self._fail(error)
         else:

@@ -174,8 +174,10 @@ class HookManager(pluggy.PluginManager):
         spec = self.specs[hook]
         implementations: list[Implementation] = []
         wrappers: list[tuple[tuple[int, int], Implementation]] = []
-        registered = {name: position for position, (name, _) in enumerate(self.list_name_plugin())}
         hookimpls = getattr(self.hook, hook).get_hookimpls()
+        if not hookimpls:
+            return Plan(hook, spec.arguments, ())
+        registered = {name: position for position, (name, _) in enumerate(self.list_name_plugin())}
         for found in reversed(hookimpls):
             if found.plugin_name in without or only not in (None, found.plugin_name):
                 continue

@@ -95,7 +95,7 @@ class Requests:
         return message
 
     async def _consume(self, stream: AsyncIterable[StreamEvent]) -> AssistantMessage:
-        run, emit = self._run, self._run.emit
+        run, emit = self._run, self._run.announcer(MessageUpdateEvent)
         started: StartEvent | None = None
         source: MessageAssembler | Replay | None = None
         final: AssistantMessage | None = None

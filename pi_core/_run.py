@@ -23,6 +23,8 @@ class Run:
     """What the functions of one run share.
 
     :param hooked: the hooks that somebody implements; what is registered later takes part in the next run.
+    :param sink: takes the events in, after the hooks of those that are ``watched``.
+    :param watched: the types of the events whose hooks somebody implements.
     :param cancel: called once when the run fails, before calls that still run are cancelled.
     :param failed: whether the run has failed, so that nothing more may be announced.
     """
@@ -31,9 +33,10 @@ class Run:
     hooks: Hooks
     ctx: RunContext
     hooked: frozenset[str]
-    emit: Emit
+    sink: Emit
     signal: AbortSignal | None
     new_messages: list[AgentMessage]
+    watched: frozenset[type[AgentEvent]] = frozenset()
     tool_execution: ToolExecution = "parallel"
     abort_grace_seconds: float | None = None
     cancel: Callable[[], None] | None = None
@@ -46,8 +49,20 @@ class Run:
 
     async def say(self, event: AgentEvent) -> None:
         """Announce an event and wait until it was handled."""
-        self.check()
-        pending = self.emit(event)
+        if self.failed:
+            self.check()
+        pending = self._watch(event) if type(event) in self.watched else self.sink(event)
+        if pending is not None:
+            await pending
+
+    def announcer(self, kind: type[AgentEvent]) -> Emit:
+        """Return what announces the events of a type where :meth:`say` is too much, as once per delta."""
+        return self._watch if kind in self.watched else self.sink
+
+    async def _watch(self, event: AgentEvent) -> None:
+        """Call the ``on_*`` hook of an event, then let it be taken in."""
+        await self.hooks.notify_event(event, self.ctx)
+        pending = self.sink(event)
         if pending is not None:
             await pending
 

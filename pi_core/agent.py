@@ -69,7 +69,7 @@ class Agent(RunActions):
             raise TypeError(
                 f"Agent: model is a Model, got {type(model).__name__}; Build.resolve_model() finds one by name"
             )
-        # Naming an agent is cheap; making one imports what its runs need, so that the first is not slower.
+        # Naming an agent is cheap; making one prepares what its runs need, so that the first is not slower.
         from . import _agent_run
         from ._registry import Registry, collect_contributions
         from .hooks import Hooks
@@ -78,6 +78,7 @@ class Agent(RunActions):
 
         base = hooks if hooks is not None else Hooks.over(*plugins)
         self.hooks = base.extended(callables) if callables else base
+        self.hooks.implemented()
         if registry is None:
             registry = collect_contributions(self.hooks) if plugins or hooks is not None else Registry()
         self.registry = registry

@@ -244,7 +244,7 @@ async def run_tool_call(
         hooks=hooks,
         hooked=hooks.implemented(),
         ctx=ctx or RunContext(signal=signal, context=around),
-        emit=emit,
+        sink=emit,
         signal=signal,
         new_messages=[],
         abort_grace_seconds=abort_grace_seconds,

@@ -74,7 +74,8 @@ class Hooks(HookCaller):
             return messages
         # A wrapper may edit what proceed() gives it.
         given = list(messages) if plan.wrappers else messages
-        return cast("list[AgentMessage]", await self._run(plan, (given, ctx), chain))
+        transformed: list[AgentMessage] = await self._run(plan, (given, ctx), chain)
+        return transformed
 
     async def convert_to_llm(self, messages: list[AgentMessage], ctx: RunContext) -> list[Message] | None:
         """Return a plugin's conversion, ``None`` to use the core's."""
@@ -134,7 +135,8 @@ class Hooks(HookCaller):
         plan = self._plan("before_tool_call")
         if plan is None:
             return call
-        return cast("Block | ToolCall", await self._run(plan, (call, ctx), self._guard_call))
+        verdict: Block | ToolCall = await self._run(plan, (call, ctx), self._guard_call)
+        return verdict
 
     def _guard_call(self, plan: Plan, arguments: tuple[Any, ...]) -> Awaitable[Any]:
         return guard(plan, arguments, _with_arguments, self._refuse_call)
@@ -155,7 +157,8 @@ class Hooks(HookCaller):
         plan = self._plan("after_tool_call")
         if plan is None:
             return result, is_error
-        return cast("tuple[ToolResult, bool]", await self._run(plan, (call, result, is_error, ctx), _patched))
+        patched: tuple[ToolResult, bool] = await self._run(plan, (call, result, is_error, ctx), _patched)
+        return patched
 
     async def record_tool_result(self, call: ToolCallContent, result: ToolResultMessage, ctx: RunContext) -> None:
         """Let the plugins store the result of a call.
@@ -251,7 +254,7 @@ class Hooks(HookCaller):
 
     async def notify_event(self, event: AgentEvent, ctx: RunContext) -> None:
         """Call the ``on_*`` hook of an event."""
-        plan = self._plan(f"on_{event.type}")
+        plan = self._plan(HOOKS_OF_EVENTS[type(event)])
         if plan is not None:
             await self._observe(plan, event, ctx)
 
@@ -300,6 +303,9 @@ def _merged(state: TurnUpdate, answer: TurnUpdate) -> TurnUpdate:
         messages=messages or None,
     )
 
+
+HOOKS_OF_EVENTS: Final = {event: f"on_{event.type}" for event in AgentEvent.__args__}
+"""The hook that is called with each event."""
 
 NO_HOOKS: Final = Hooks()
 """The facade over nothing."""

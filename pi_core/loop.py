@@ -24,7 +24,7 @@ from .events import (
     TurnEndEvent,
     TurnStartEvent,
 )
-from .hooks import NO_HOOKS, Hooks
+from .hooks import HOOKS_OF_EVENTS, NO_HOOKS, Hooks
 from .messages import (
     AgentMessage,
     AssistantMessage,
@@ -144,35 +144,19 @@ def check_continuable(context: AgentContext) -> None:
         raise ContinueError("Cannot continue from message role: assistant")
 
 
-def observed(hooks: Hooks, ctx: RunContext, sink: Emit) -> Emit:
-    """Return an emit function that calls the ``on_*`` hooks of an event, then ``sink``."""
-    watched = {name[3:] for name in _EVENT_HOOKS if hooks.has(name)}
-    if not watched:
-        return sink
-
-    async def both(event: AgentEvent) -> None:
-        await hooks.notify_event(event, ctx)
-        pending = sink(event)
-        if pending is not None:
-            await pending
-
-    return lambda event: both(event) if event.type in watched else sink(event)
-
-
-_EVENT_HOOKS = tuple(f"on_{event.type}" for event in AgentEvent.__args__)
-
-
 def _start(context: AgentContext, config: AgentLoopConfig, emit: Emit, signal: AbortSignal | None) -> Run:
     ctx = config.ctx or RunContext(signal=signal)
     ctx.model, ctx.thinking_level = config.model, config.thinking_level
     ctx.begin(config.hooks)
     ctx.enter(context)
+    hooked = config.hooks.implemented()
     return Run(
         context=context,
         hooks=config.hooks,
-        hooked=config.hooks.implemented(),
+        hooked=hooked,
         ctx=ctx,
-        emit=observed(config.hooks, ctx, emit),
+        sink=emit,
+        watched=frozenset(event for event, hook in HOOKS_OF_EVENTS.items() if hook in hooked),
         signal=signal,
         new_messages=[],
         tool_execution=config.tool_execution,
