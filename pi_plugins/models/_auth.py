@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -79,6 +78,8 @@ async def unless_aborted(work: Awaitable[T], signal: AbortSignal | None) -> T:
     """
     if signal is None:
         return await work
+    import asyncio
+
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
 

@@ -103,6 +103,11 @@ LOCAL_SERVERS: Final = (
 )
 
 
+def local_names() -> list[str]:
+    """Return the names of the servers people run on their own machine."""
+    return [server.name for server in LOCAL_SERVERS]
+
+
 def key_variables(provider: str) -> tuple[str, ...]:
     """Return the environment variables that hold the key of a provider, also of one that is not known here."""
     known = PROVIDERS.get(provider)

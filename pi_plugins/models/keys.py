@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pi_core import ConfigError
 
@@ -152,12 +151,16 @@ class Keys:
         if isinstance(stored, OAuthCredential):
             return stored.token(provider)
         if isinstance(stored, KeyringCredential):
+            import asyncio
+
             return await asyncio.to_thread(_from_keyring, provider)
         template = self._template(provider)
         if stored is None or template is None or template.command is None:
             return await self._resolve(provider)
+        from ._once import ONCE
+
         what = (str(self.store.path), provider, template, tuple(sorted(stored.env.items())))
-        return await _ONCE.value(what, lambda: self._resolve(provider))
+        return await ONCE.value(what, lambda: self._resolve(provider))
 
     async def _resolve(self, provider: str) -> str:
         template = self._template(provider)
@@ -176,43 +179,6 @@ class Keys:
     def _variable(self, provider: str) -> str | None:
         names = (*key_variables(provider), *ambient_variables(provider))
         return next((name for name in names if self._environ.get(name, "").strip()), None)
-
-
-class _Once:
-    """What was resolved once in this process, also when it failed; who asks meanwhile waits for the same attempt."""
-
-    def __init__(self) -> None:
-        self._outcomes: dict[Hashable, str | UnresolvedError] = {}
-        self._attempts: dict[Hashable, asyncio.Task[str | UnresolvedError]] = {}
-
-    async def value(self, what: Hashable, resolve: Callable[[], Awaitable[str]]) -> str:
-        """Return the value, resolved at the first call.
-
-        :raises UnresolvedError: it could not be resolved then.
-        """
-        outcome = self._outcomes.get(what)
-        if outcome is None:
-            attempt = self._attempts.get(what)
-            if attempt is None or attempt.get_loop() is not asyncio.get_running_loop():
-                attempt = self._attempts[what] = asyncio.create_task(self._attempt(what, resolve))
-            # Whoever is cancelled leaves the attempt to those who wait for it too.
-            outcome = await asyncio.shield(attempt)
-        if isinstance(outcome, UnresolvedError):
-            raise UnresolvedError(str(outcome))
-        return outcome
-
-    async def _attempt(self, what: Hashable, resolve: Callable[[], Awaitable[str]]) -> str | UnresolvedError:
-        try:
-            outcome: str | UnresolvedError = await resolve()
-        except UnresolvedError as error:
-            outcome = error
-        finally:
-            self._attempts.pop(what, None)
-        self._outcomes[what] = outcome
-        return outcome
-
-
-_ONCE: Final = _Once()
 
 
 def _from_keyring(provider: str) -> str:

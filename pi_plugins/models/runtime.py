@@ -13,13 +13,12 @@ from pi_plugins.config import agent_dir as default_agent_dir
 from pi_plugins.config import project_dir
 
 from ._auth import AbortedError, RequestAuth, merged_headers, request_auth, unless_aborted
-from ._servers import local_names
+from ._known import local_names
 from ._table import ModelTable, Row
 from .catalog import FOLDER, Catalog
 from .credentials import AUTH_FILE, CredentialStore
 from .keys import Keys, KeySource
 from .models_json import MODELS_FILE, ModelsFiles
-from .selection import Selector
 from .templates import UnresolvedError
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
         ThinkingLevel,
     )
     from pi_plugins.config import Settings
+
+    from .selection import Selector
 
 _BUILT_IN: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic-messages": ("anthropic_messages", "AnthropicMessagesProvider"),
@@ -245,10 +246,7 @@ class ModelRuntime:
                 self._told.add(problem)
                 ctx.notice(problem)
         keys = self._keys if ctx.environ is self.environ else self._keys.within(ctx.environ)
-        selector = Selector(
-            self.table, lambda provider: self._usable(provider, keys), keys.source, lambda: self.settings
-        )
-        model = await selector.resolve(name, ctx)
+        model = await self._selector(keys).resolve(name, ctx)
         if model is not None and ctx.api_key:
             self._keys.give(model.provider, ctx.api_key)
         return model
@@ -269,8 +267,12 @@ class ModelRuntime:
 
     def scope(self, patterns: Iterable[str]) -> tuple[list[tuple[Model, ThinkingLevel | None]], list[str]]:
         """Return the models with a key that some patterns name, each with the level named, and what to warn of."""
-        selector = Selector(self.table, self.has_auth, self._keys.source, lambda: self.settings)
-        return selector.scope(patterns)
+        return self._selector(self._keys).scope(patterns)
+
+    def _selector(self, keys: Keys) -> Selector:
+        from .selection import Selector
+
+        return Selector(self.table, lambda provider: self._usable(provider, keys), keys.source, lambda: self.settings)
 
     def _models(self, providers: Sequence[str]) -> list[Model]:
         found = [self.table.model(provider, one) for provider in providers for one in self.table.rows(provider)]
