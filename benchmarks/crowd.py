@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
 from typing import Any
 
 from pi_core import Agent, Context, Model, StreamEvent, StreamFunction, StreamOptions
@@ -17,8 +18,9 @@ def _interleaved(stream: Any) -> StreamFunction:
 
     async def wait_and_stream(model: Model, context: Context, options: StreamOptions) -> AsyncIterator[StreamEvent]:
         await asyncio.sleep(0)
-        async for event in stream(model, context, options):
-            yield event
+        async with aclosing(stream(model, context, options)) as events:
+            async for event in events:
+                yield event
 
     return wait_and_stream
 
