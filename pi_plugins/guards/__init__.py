@@ -48,6 +48,8 @@ class PermissionsPlugin:
     """Allows tool calls, asks the user about them, or denies them, by rules about tools, files and commands.
 
     As it is by default everything is allowed. What goes wrong on the way to a verdict denies the call.
+
+    :param options: the options when the plugin is used without a build.
     """
 
     Options = GuardOptions

@@ -80,7 +80,13 @@ class PathPattern:
 
     def matches(self, file: FilePath) -> bool:
         """Whether it is a pattern of the file itself, or the plain name of a folder that the file is in."""
-        return self._fits(file.real) or (self._literal and not self._bare and is_below(file.real, self._base))
+        if self._fits(file.real):
+            return True
+        if not self._literal:
+            return False
+        if self._bare:
+            return file.is_within(self._cwd) and any(map(self._fits, self._upwards(file.real)))
+        return file.is_within(self._base)
 
     def touches(self, file: FilePath) -> bool:
         """Whether it is a pattern of the file or of a folder that the file is in, by its real or its given path."""

@@ -42,10 +42,9 @@ def why_nobody_allowed(verdict: Verdict, allowing: Rule) -> str:
 
     :param allowing: the rule that would allow it.
     """
-    return (
-        f"This needs the user's permission, and nobody can be asked here: {verdict.subject.shown}. "
-        f"{why_asked(verdict)} {_INSTEAD} The user can allow it with this in plugins.permissions.rules of the settings: {as_json(allowing)}"
-    )
+    needs = f"This needs the user's permission, and nobody can be asked here: {verdict.subject.shown}."
+    way_out = f"The user can allow it with this in plugins.permissions.rules of the settings: {as_json(allowing)}"
+    return f"{needs} {why_asked(verdict)} {_INSTEAD} {way_out}"
 
 
 def why_user_denied(reason: str) -> str:
