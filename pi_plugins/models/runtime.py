@@ -142,11 +142,17 @@ class ModelRuntime:
         return self._models([provider for provider in self.providers() if self.has_auth(provider)])
 
     def problems(self) -> list[str]:
-        """Return a text for everything in the files that does not count, with file, line and what was expected."""
+        """Return a text for everything in the files that does not count, with file, line and what was expected.
+
+        Those that were returned once are not told again as notices of a selection.
+        """
         problems = self.table.problems()
         self.credentials.list()
         if self.credentials.problem is not None:
-            problems.append(f"{self.credentials.problem}. No stored credential is used until that is put right")
+            problems.append(
+                f"{self.credentials.problem}. What is stored there later is not used until that is put right"
+            )
+        self._told.update(problems)
         return problems
 
     # --- credentials ---
@@ -241,9 +247,9 @@ class ModelRuntime:
 
         :raises ConfigError: the name cannot be used; says what to do.
         """
+        told = frozenset(self._told)
         for problem in self.problems():
-            if problem not in self._told:
-                self._told.add(problem)
+            if problem not in told:
                 ctx.notice(problem)
         keys = self._keys if ctx.environ is self.environ else self._keys.within(ctx.environ)
         model = await self._selector(keys).resolve(name, ctx)
