@@ -101,6 +101,10 @@ class TraceWriter:
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
 
+    def close(self) -> None:
+        """Close the file, once nothing is traced any more."""
+        self._file.close()
+
 
 def _command() -> click.Command:
     import click

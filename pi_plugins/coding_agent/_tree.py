@@ -88,11 +88,23 @@ class TreeMoves:
     async def open(self, path: Path) -> None:
         """Go on with the session of a file.
 
-        :raises ConfigError: the file is no session, another process writes it, something goes on, or a plugin refuses.
+        :raises SessionInUseError: another process writes it.
+        :raises ConfigError: the file is no session, something goes on, or a plugin refuses.
         """
         self._check_idle()
         await self._ask("session_before_switch", reason="resume", target=str(path))
         await self.replace(Session.open(path, types=self._session.message_types), "resume")
+
+    async def copy(self, path: Path) -> None:
+        """Go on in a copy of the session of a file, which another process may be writing.
+
+        :raises ConfigError: the file is no session, something goes on, or a plugin refuses.
+        """
+        self._check_idle()
+        await self._ask("session_before_switch", reason="resume", target=str(path))
+        session = self._session
+        copied = Session.fork(path, session.cwd, directory=session.folder, types=session.message_types)
+        await self.replace(copied, "fork")
 
     async def fork(self, entry_id: str, position: Literal["before", "at"] = "before") -> str | None:
         """Go on in a new session that has the path to an entry.

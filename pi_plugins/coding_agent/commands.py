@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pi_core import ConfigError, Owner
@@ -20,6 +21,14 @@ class SlashCommands:
         self._session = session
         self._found: dict[str, list[tuple[Owner, SlashCommand]]] = {}
         for owner, command in session.agent.hooks.contributions("register_slash_commands"):
+            self.offer(owner, [command])
+
+    def offer(self, owner: Owner, commands: Iterable[SlashCommand]) -> None:
+        """Take in further commands, such as those of the mode that runs.
+
+        :param owner: whose they are.
+        """
+        for command in commands:
             self._found.setdefault(command.name, []).append((owner, command))
 
     def items(self) -> list[tuple[Owner, SlashCommand]]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .projection import Projection as Projection
     from .session import Session as Session
     from .stats import SessionStats as SessionStats
+    from .store import SessionInUseError as SessionInUseError
     from .tree import TreeNode as TreeNode
 
 _HOMES: Final = {
@@ -43,6 +44,7 @@ _HOMES: Final = {
     "Projection": "projection",
     "Session": "session",
     "SessionHeader": "entries",
+    "SessionInUseError": "store",
     "SessionInfo": "listing",
     "SessionRef": "files",
     "SessionStats": "stats",

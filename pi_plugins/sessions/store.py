@@ -15,6 +15,17 @@ from ._lock import holder, lock
 _FLAGS: Final = os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
+class SessionInUseError(ConfigError):
+    """Another process or session writes a session file.
+
+    :param path: the file.
+    """
+
+    def __init__(self, message: str, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 class SessionFile:
     """An open session file that this process alone writes.
 
@@ -54,7 +65,8 @@ class SessionFile:
     def open(cls, path: Path, *, durable: bool = False) -> tuple[SessionFile, bytes]:
         """Open a file to add to it, and return what is in it.
 
-        :raises ConfigError: another process or session writes it, or it cannot be opened.
+        :raises SessionInUseError: another process or session writes it.
+        :raises ConfigError: it cannot be opened.
         """
         try:
             descriptor = os.open(path, os.O_RDWR | _FLAGS)
@@ -64,7 +76,8 @@ class SessionFile:
             if not lock(descriptor):
                 process = holder(descriptor)
                 who = "another process" if process is None else f"process {process}"
-                raise ConfigError(f"{path}: {who} writes this session. End it there, or go on in a copy with --fork")
+                text = f"{path}: {who} writes this session. End it there, or go on in a copy with --fork"
+                raise SessionInUseError(text, path)
             data = _read(descriptor)
         except OSError as error:
             os.close(descriptor)
