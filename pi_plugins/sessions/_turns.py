@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -83,12 +83,16 @@ class PlacedMessage:
         """Take an edit of the message or of a result; the latest one of each counts."""
         self.edits = {**(self.edits or {}), change.target_id: change}
 
-    def messages(self) -> Iterator[Placed]:
+    def messages(self) -> Iterable[Placed]:
         """Return what a model reads: the message, then exactly one result for each call, in the order of the calls."""
+        if self.results is None and self.edits is None:
+            return ((self.entry_id, self.message),)
         message = self._edited(self.entry_id, self.message)
         if message is None:
-            return
-        yield self.entry_id, message
+            return ()
+        return ((self.entry_id, message), *self._results(message))
+
+    def _results(self, message: AgentMessage) -> Iterator[Placed]:
         if self.results is None or not isinstance(message, AssistantMessage):
             return
         kept = None if message is self.message else [call.id for call in message.tool_calls]

@@ -20,6 +20,7 @@ MessageTypes = Mapping[str, type[CustomMessage]]
 
 VERSION: Final = 3
 ENVELOPE: Final = frozenset({"type", "id", "parentId", "timestamp"})
+_MESSAGE: Final = ENVELOPE | {"message"}
 OWN_TYPES: Final[MessageTypes] = {kind.model_fields["role"].default: kind for kind in MESSAGE_TYPES}
 
 
@@ -75,13 +76,13 @@ class Entry:
     timestamp: str
     _content: WireModel | dict[str, Any] = field(repr=False)
     _types: MessageTypes = field(default_factory=lambda: OWN_TYPES, repr=False)
-    _more: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _more: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def body(self) -> WireModel:
         """What the entry holds: a message, or an object of :mod:`~pi_plugins.sessions.bodies`."""
         content = self._content
-        if isinstance(content, WireModel):
+        if not isinstance(content, dict):
             return content
         made, more = _parse(self.type, content, self._types)
         object.__setattr__(self, "_content", made)
@@ -118,16 +119,16 @@ class Entry:
         held = json_of(content)
         if self.type == "message" and not isinstance(content, OpaqueBody):
             held = {"message": held}
-        return {**envelope, **held, **self._more}
+        return {**envelope, **held, **(self._more or {})}
 
 
-def _parse(kind: str, record: dict[str, Any], types: MessageTypes) -> tuple[WireModel, Mapping[str, Any]]:
+def _parse(kind: str, record: dict[str, Any], types: MessageTypes) -> tuple[WireModel, Mapping[str, Any] | None]:
     """Return the object of a record, and the fields of the entry that are not part of it."""
     try:
         if kind == "message":
-            more = {key: value for key, value in record.items() if key not in ENVELOPE and key != "message"}
+            more = {key: value for key, value in record.items() if key not in _MESSAGE} if len(record) > 5 else None
             return parse_message(record["message"], types), more
         held = {key: value for key, value in record.items() if key not in ENVELOPE}
-        return BODIES.get(kind, OpaqueBody).model_validate(held), {}
+        return BODIES.get(kind, OpaqueBody).model_validate(held), None
     except (ValidationError, KeyError, AttributeError, TypeError):
-        return OpaqueBody.model_validate({key: value for key, value in record.items() if key not in ENVELOPE}), {}
+        return OpaqueBody.model_validate({key: value for key, value in record.items() if key not in ENVELOPE}), None

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from pi_core import AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage
 
-from ._turns import PlacedMessage, Results
+from ._turns import Placed, PlacedMessage, Results
 from .bodies import BranchSummary, Compaction, ContextEdit, CustomData, CustomText, ModelChange, ThinkingLevelChange
 from .entries import Entry, iso_to_ms
 from .messages import BranchSummaryMessage, CompactionSummaryMessage, CustomEntryMessage
@@ -64,7 +64,9 @@ class ProjectionBuilder:
 
     def projection(self) -> Projection:
         """Return the context as it is now; costs as much as it is long."""
-        placed = [pair for one in self._placed for pair in one.messages()]
+        placed: list[Placed] = []
+        for one in self._placed:
+            placed += one.messages()
         return Projection(
             messages=tuple(message for _, message in placed),
             entry_ids=tuple(entry_id for entry_id, _ in placed),
@@ -99,13 +101,11 @@ class ProjectionBuilder:
     def _latest_settings(self) -> None:
         """Look for model and level from the end on, so that only the latest message of a model is parsed."""
         for entry in reversed(self.path):
-            body = entry.body if entry.type != "message" or (entry.role == "assistant" and not self._model) else None
-            if isinstance(body, ModelChange) and self._model is None:
-                self._model = (body.provider, body.model_id)
-            elif isinstance(body, AssistantMessage):
-                self._model = (body.provider, body.model)
-            elif isinstance(body, ThinkingLevelChange) and self._level is None:
-                self._level = body.thinking_level
+            if entry.type in ("message", "model_change"):
+                if self._model is None and entry.role in (None, "assistant"):
+                    self._settings(entry)
+            elif entry.type == "thinking_level_change" and self._level is None:
+                self._settings(entry)
             if self._model is not None and self._level is not None:
                 return
 
@@ -119,10 +119,11 @@ class ProjectionBuilder:
             self._level = body.thinking_level
 
     def _take(self, entry: Entry) -> None:
-        body = entry.body
         if entry.type == "message":
             self._message(entry)
-        elif isinstance(body, CustomText):
+            return
+        body = entry.body
+        if isinstance(body, CustomText):
             self._custom(entry, body)
         elif isinstance(body, ContextEdit):
             target = self._by_entry.get(body.target_id)
