@@ -37,14 +37,14 @@ def search(rows: Iterable[Row], text: str) -> list[Row]:
 
 
 def nearest(rows: Iterable[Row], text: str) -> str | None:
-    """Return the ``provider/id`` that looks most like a text that means no model."""
-    labels = {label.lower(): f"{row['provider']}/{row['id']}" for row in rows for label in _labels(row)}
+    """Return the ``provider/id`` that looks most like a text that means no model; the first of those alike."""
+    labels: dict[str, str] = {}
+    for row in rows:
+        name = f"{row['provider']}/{row['id']}"
+        labels.setdefault(name.lower(), name)
+        labels.setdefault(row["id"].lower(), name)
     close = difflib.get_close_matches(text.lower(), labels, n=1, cutoff=0.5)
     return labels[close[0]] if close else None
-
-
-def _labels(row: Row) -> tuple[str, str]:
-    return f"{row['provider']}/{row['id']}", row["id"]
 
 
 def _spread(word: str, label: str) -> float:
@@ -77,7 +77,7 @@ def tokens(count: int) -> str:
         return "?"
     for size, unit in ((1_000_000, "M"), (1_000, "K")):
         if count >= size:
-            return f"{count / size:.3g}{unit}" if count < 1000 * size else f"{count // size}{unit}"
+            return f"{count // size if count >= 100 * size else f'{count / size:.3g}'}{unit}"
     return str(count)
 
 

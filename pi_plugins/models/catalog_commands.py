@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -56,24 +58,22 @@ def list_models(
     _warn(runtime.problems())
     providers = runtime.providers()
     if provider is not None and provider not in providers:
-        return _unknown(f"There is no provider '{provider}'", provider, providers)
+        near = get_close_matches(provider, providers, n=1)
+        return _nothing(f"There is no provider '{provider}'", near[0] if near else None)
     named = [provider] if provider is not None else sorted(providers)
     usable = {name for name in named if runtime.has_auth(name)}
-    everything = [row for name in named for row in runtime.rows(name)]
-    rows: list[Row] = [row for row in everything if row["provider"] in usable or scope == "all"]
+    everything: list[Row] = [row for name in named for row in runtime.rows(name)]
+    rows = everything if scope == "all" else [row for row in everything if row["provider"] in usable]
     if not rows and scope is None:
-        rows = list(everything)
-        click.echo(
-            "pi: No provider here has a key, so all models are listed. Store one: pi auth login PROVIDER", err=True
-        )
+        rows = everything
+        _warn(["No provider has a key, so all models are listed. Store one: pi auth login PROVIDER"])
     if not rows:
-        click.echo("pi: No provider has a key. Store one with: pi auth login PROVIDER. All models: --all", err=True)
-        return 1
-    found = search(rows, text) if text.strip() else rows
+        return _nothing("No provider has a key. Store one with: pi auth login PROVIDER. All models: --all")
+    found = search(rows, text)
+    if not found and len(rows) < len(everything) and search(everything, text):
+        return _nothing(f"No model whose provider has a key matches '{text}', but others do: --all")
     if not found:
-        near = nearest(rows, text) or nearest(everything, text)
-        click.echo(f"pi: No model matches '{text}'" + (f", did you mean '{near}'?" if near else ""), err=True)
-        return 1
+        return _nothing(f"No model matches '{text}'", nearest(runtime.rows(provider), text))
     if as_json:
         click.echo(json.dumps([{**row, "available": row["provider"] in usable} for row in found], indent=2))
     else:
@@ -205,14 +205,11 @@ def _settings() -> Settings:
     return loaded.settings
 
 
-def _warn(problems: Any) -> None:
+def _warn(problems: Iterable[str]) -> None:
     for problem in problems:
         click.echo(f"pi: {problem}", err=True)
 
 
-def _unknown(said: str, wish: str, names: list[str]) -> int:
-    import difflib
-
-    near = difflib.get_close_matches(wish, names, n=1)
-    click.echo(f"pi: {said}" + (f", did you mean '{near[0]}'?" if near else ""), err=True)
+def _nothing(said: str, near: str | None = None) -> int:
+    _warn([f"{said}, did you mean '{near}'?" if near else said])
     return 1
