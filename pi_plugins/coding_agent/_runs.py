@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pi_core import (
     AgentContext,
@@ -13,7 +13,10 @@ from pi_core import (
     AgentMessage,
     AssistantMessage,
     MessageEndEvent,
+    Model,
     RunContext,
+    ThinkingLevel,
+    Tool,
     Turn,
     TurnUpdate,
 )
@@ -29,6 +32,14 @@ if TYPE_CHECKING:
 Next: TypeAlias = Literal["retry", "overflow", "queued", "nothing"]
 
 
+class Chosen(NamedTuple):
+    """What the user can change while a run goes on."""
+
+    model: Model
+    level: ThinkingLevel
+    tools: tuple[Tool, ...]
+
+
 class Runs:
     """Drives the agent of a session.
 
@@ -38,13 +49,17 @@ class Runs:
     def __init__(self, session: AgentSession) -> None:
         self._session = session
         self._task: asyncio.Task[None] | None = None
-        self._policy = RetryPolicy(session.settings.retry)
         self._attempt = 0
         self._recovered = False
         self._next: Next = "nothing"
         self._give_up = asyncio.Event()
+        self._chosen: Chosen | None = None
         self.retrying = session.settings.retry.enabled
         self.aborted = False
+
+    @property
+    def _policy(self) -> RetryPolicy:
+        return RetryPolicy(self._session.settings.retry)
 
     @property
     def active(self) -> bool:
@@ -205,25 +220,42 @@ class Runs:
     # --- hooks of the agent's runs ---
 
     async def between_turns(self, turn: Turn, ctx: RunContext) -> TurnUpdate | None:
-        """Compact between two turns when the context has grown past its limit."""
+        """Compact when the context has grown past its limit, and take over what the user chose since the last turn."""
         session = self._session
-        if await session.compactor.at_threshold() is None:
-            return None
-        context: AgentContext = turn.context
-        return TurnUpdate(
-            context=AgentContext(context.system_prompt, session.agent.state.messages, list(context.tools)),
-        )
+        compacted = await session.compactor.at_threshold() is not None
+        before, now = self._chosen, self._choice()
+        self._chosen = now
+        model = now.model if before is not None and before.model is not now.model else None
+        level = now.level if before is not None and before.level != now.level else None
+        tools = now.tools if before is not None and before.tools != now.tools else None
+        if model is not None or level is not None:
+            self._tell_commands(ctx, now.model, now.level)
+        if compacted or tools is not None:
+            context: AgentContext = turn.context
+            messages = session.agent.state.messages if compacted else context.messages
+            changed = AgentContext(context.system_prompt, messages, list(context.tools if tools is None else tools))
+            return TurnUpdate(context=changed, model=model, thinking_level=level)
+        return None if model is None and level is None else TurnUpdate(model=model, thinking_level=level)
 
     def begin(self, ctx: RunContext) -> None:
         """Let the plugins know whose run it is: its models and credentials, and what commands are told."""
-        session = self._session
-        ctx.stash[RUNTIME] = session.models
+        ctx.stash[RUNTIME] = self._session.models
+        self._chosen = self._choice()
+        self._tell_commands(ctx, ctx.model, ctx.thinking_level)
+
+    def _choice(self) -> Chosen:
+        state = self._session.agent.state
+        return Chosen(state.model, state.thinking_level, tuple(state.tools))
+
+    def _tell_commands(self, ctx: RunContext, model: Model, level: ThinkingLevel) -> None:
+        """Set the variables that say to the model's commands in which session they run."""
+        store = self._session.store
         given = {
-            "PI_SESSION_ID": session.store.id,
-            "PI_PROVIDER": ctx.model.provider,
-            "PI_MODEL": ctx.model.id,
-            "PI_REASONING_LEVEL": ctx.thinking_level,
+            "PI_SESSION_ID": store.id,
+            "PI_PROVIDER": model.provider,
+            "PI_MODEL": model.id,
+            "PI_REASONING_LEVEL": level,
         }
-        if session.store.path is not None:
-            given["PI_SESSION_FILE"] = str(session.store.path)
+        if store.path is not None:
+            given["PI_SESSION_FILE"] = str(store.path)
         ctx.stash[SHELL_ENVIRONMENT] = given

@@ -33,13 +33,13 @@ def choose_tools(build: Build, options: SessionOptions, default: Sequence[str] |
         chosen = list(build.settings.tools)
     else:
         standard = [name for name in _STANDARD if name in known]
-        built_in = standard if default is None else _apply(default, standard, known, "defaultTools")
+        built_in = standard if default is None else apply_names(default, standard, known, "defaultTools")
         others = [name for name in known if (owner := owners[name]) is not None and owner.plugin != BUILT_IN]
         chosen = built_in + [name for name in others if name not in built_in]
     if options.no_builtin_tools:
         chosen = [name for name in chosen if (owner := owners.get(name)) is None or owner.plugin != BUILT_IN]
     if options.tools is not None:
-        chosen = _apply(options.tools, chosen, known, "--tools")
+        chosen = apply_names(options.tools, chosen, known, "--tools")
     for pattern in options.exclude_tools:
         if not any(fnmatchcase(name, pattern) for name in known):
             raise ConfigError(f"--exclude-tools: {_unknown(pattern, known)}")
@@ -50,7 +50,14 @@ def choose_tools(build: Build, options: SessionOptions, default: Sequence[str] |
 _STANDARD = ("read", "bash", "edit", "write")
 
 
-def _apply(wanted: Sequence[str], before: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+def apply_names(wanted: Sequence[str], before: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+    """Return the tools that a list leaves: those it names, or ``before`` with its changes.
+
+    :param wanted: names and ``*`` patterns, or ``+name`` and ``-name``.
+    :param known: the names of all tools.
+    :param where: where the list is, for messages.
+    :raises ConfigError: it mixes both kinds, or names a tool that does not exist.
+    """
     changes = [name for name in wanted if name[:1] in ("+", "-")]
     if changes and len(changes) != len(wanted):
         raise ConfigError(f"{where}: either names ({'read,grep'}) or changes ({'+grep,-write'}), not both")

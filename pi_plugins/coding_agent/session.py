@@ -227,12 +227,25 @@ class AgentSession:
         self.fixed_tokens = text_tokens(len(self._prompt_text) + sum(map(len, described)))
 
     async def set_tools(self, names: Iterable[str]) -> None:
-        """Let the model call other tools from its next run on.
+        """Let the model call other tools from its next request on; the prompt tells of them from the next run on.
 
         :raises ConfigError: there is no such tool.
         """
         self.agent.state.tools = self.build.tools(names)
         await self.refresh_prompt()
+
+    async def change_tools(self, wanted: Sequence[str]) -> list[str]:
+        """Let the model call other tools, as :meth:`set_tools` does, and return their names.
+
+        :param wanted: names and ``*`` patterns, or changes (``+name``, ``-name``).
+        :raises ConfigError: both kinds are mixed, or there is no such tool.
+        """
+        from ._tool_choice import apply_names
+
+        before = [tool.name for tool in self.agent.state.tools]
+        names = apply_names(wanted, before, self.build.registry.tools.names(), "tools")
+        await self.set_tools(names)
+        return names
 
     async def close(self, reason: str = "quit") -> None:
         """End what goes on, tell the plugins, and close the session file."""
