@@ -23,7 +23,7 @@ def change(trace: HookTrace, max_chars: int) -> Any:
         return None
     contract = contract_of(getattr(hookspecs, trace.hook, None))
     if trace.wrapper or contract is None or contract.kind is not Kind.CHAIN or trace.hook not in _FOLDED:
-        return shown(trace.answer, max_chars)
+        return _named(trace.hook, trace.answer, max_chars)
     before = next(iter(trace.arguments.values()), None)
     return _difference(before, trace.answer, max_chars)
 

@@ -20,6 +20,7 @@ from pi_core import (
     AssistantMessage,
     Build,
     ConfigError,
+    HookTrace,
     Model,
     RunContext,
     SelectionContext,
@@ -28,6 +29,7 @@ from pi_core import (
     hookimpl,
 )
 from pi_core.testing import scripted_agent
+from pi_plugins._trace_changes import change
 from pi_plugins.models import ModelRuntime, ModelsPlugin, share_runtime, shared_runtime
 from pi_plugins.providers.openai_completions import OpenAICompletionsPlugin
 
@@ -545,6 +547,39 @@ def test_a_key_planted_everywhere_shows_nowhere(
     shown += [repr(auth_of_request), repr(SelectionContext(api_key=secret)), caplog.text]
     assert completions.requests == []
     assert secret not in "\n".join(shown)
+
+
+def test_a_trace_does_not_show_the_key(files: Path, completions: Completions) -> None:
+    secret = "hunter2-planted-0123"
+    write(
+        files,
+        models=acme(completions, apiKey=secret, authHeader=True, headers={"x-plain": secret}),
+        auth={"acme": {"type": "api_key", "key": secret, "env": {"A": secret}}},
+    )
+
+    traced: dict[str, str] = {}
+
+    def tracer(trace: HookTrace) -> None:
+        traced[trace.hook] = repr(change(trace, 400))
+
+    async def main() -> None:
+        build = Build([ModelsPlugin(made(files)), OpenAICompletionsPlugin()], only=[])
+        agent = await build.create_agent(model="acme/m1")
+        agent.hooks.trace(tracer)
+        await agent.prompt("hi")
+
+    asyncio.run(main())
+    assert sent(completions)["authorization"] == f"Bearer {secret}"
+    assert traced["get_api_key"] == "'***'"
+    assert secret not in str(traced)
+
+
+def test_variables_that_the_api_reads_by_itself_make_a_provider_usable(files: Path) -> None:
+    runtime = made(files, {"ANTHROPIC_AUTH_TOKEN": "token"})
+    assert runtime.has_auth("anthropic")
+    assert asyncio.run(runtime.api_key("anthropic")) is None
+    runtime = made(files, {"ANTHROPIC_AUTH_TOKEN": "token", "ANTHROPIC_OAUTH_TOKEN": "sk-ant-oat01-x"})
+    assert asyncio.run(runtime.api_key("anthropic")) == "sk-ant-oat01-x"
 
 
 def test_options_of_a_call_win(files: Path, completions: Completions) -> None:
