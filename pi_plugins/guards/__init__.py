@@ -96,13 +96,13 @@ class PermissionsPlugin:
             verdict = self._current_policy().judge(request)
             if verdict.effect == "allow":
                 return None
-            rule = rule_for(request, verdict)
-            said = await ask(request, verdict, why_asked(verdict), rule, ctx)
-            if said.decision in ("session", "always"):
+            rule = rule_for(request)
+            said = await ask(request, why_asked(verdict), rule, ctx)
+            if rule is not None and said.decision in ("session", "always"):
                 self._session_rules.insert(0, rule)
                 self._policy = None
-            if said.decision == "always":
-                await save(rule)
+                if said.decision == "always":
+                    await save(rule)
         if said.decision == "nobody":
             denies = self._options.non_interactive == "deny"
             return Block(why_nobody_allowed(verdict, rule)) if denies else None

@@ -11,7 +11,6 @@ from typing import Final, Literal, TypeAlias
 from pi_core import ConfigError, RunContext
 from pi_plugins.coding_agent.questions import Answer, Question
 
-from ._policy import Verdict
 from ._subjects import Request
 from .options import Rule
 
@@ -20,12 +19,12 @@ SESSION: Final = "Allow for this session"
 ALWAYS: Final = "Always allow"
 DENY: Final = "Deny"
 DENY_WITH_REASON: Final = "Deny and say why"
-_CHOICES: Final = (ONCE, SESSION, ALWAYS, DENY, DENY_WITH_REASON)
 _TITLE_LENGTH: Final = 100
 
 Decision: TypeAlias = Literal["once", "session", "always", "deny", "nobody"]
 
-_LASTING: Final[dict[str, Decision]] = {ONCE: "once", SESSION: "session", ALWAYS: "always"}
+_LASTING: Final = (SESSION, ALWAYS)
+_DECISIONS: Final[dict[str, Decision]] = {ONCE: "once", SESSION: "session", ALWAYS: "always", DENY: "deny"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +38,19 @@ class Said:
     reason: str = ""
 
 
-async def ask(request: Request, verdict: Verdict, why: str, lasting: Rule, ctx: RunContext) -> Said:
+async def ask(request: Request, why: str, lasting: Rule | None, ctx: RunContext) -> Said:
     """Ask the user about a call; one question at a time is up to the caller.
 
     :param why: why it is asked, in a sentence.
-    :param lasting: the rule that an answer which is to last makes.
+    :param lasting: the rule that an answer which is to last makes; without one there is no such answer.
     :raises HookError: the plugin that asks failed.
     """
-    text = request.line or verdict.subject.shown
-    title = f"Allow {request.tool}: {' '.join(text.split())}"
+    title = f"Allow {request.tool}: {' '.join(request.shown.split())}"
     question = Question(
         kind="select",
         title=title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 3]}...",
-        message=f"{text}\n\n{why}\n\n{_reach(lasting)}",
-        options=_CHOICES,
+        message="\n\n".join(filter(None, (request.shown, why, _reach(lasting)))),
+        options=(ONCE, *(() if lasting is None else _LASTING), DENY, DENY_WITH_REASON),
     )
     answer = await _answer(question, ctx)
     if answer is None:
@@ -60,16 +58,26 @@ async def ask(request: Request, verdict: Verdict, why: str, lasting: Rule, ctx: 
     if answer.value == DENY_WITH_REASON:
         reason = await _answer(Question(kind="input", title="Why not? The model is told."), ctx)
         return Said("deny", ((reason and reason.value) or "").strip())
-    return Said(_LASTING.get(answer.value or "", "deny"))
+    if answer.value not in question.options:
+        return Said("deny")
+    return Said(_DECISIONS[answer.value])
 
 
-def rule_for(request: Request, verdict: Verdict) -> Rule:
-    """Return the rule that allows just this: the command line, the file, or the tool where there is neither."""
+def rule_for(request: Request) -> Rule | None:
+    """Return the rule that allows just this: the command line, the files, or the tool where there is neither.
+
+    :returns: ``None`` when no rule is about just this.
+    """
+    tool = _literal(request.tool)
+    others = [subject for subject in request.subjects if not subject.of_line]
     if request.line is not None:
-        return Rule(effect="allow", tool=_literal(request.tool), command=(_literal(request.line),))
-    if verdict.subject.file is not None:
-        return Rule(effect="allow", tool=_literal(request.tool), path=(_literal_path(verdict.subject.file.real),))
-    return Rule(effect="allow", tool=_literal(request.tool))
+        return None if others else Rule(effect="allow", tool=tool, command=(_literal(request.line),))
+    if not any(subject.is_file for subject in others):
+        return Rule(effect="allow", tool=tool)
+    files = [subject.file.real for subject in others if subject.file is not None]
+    if len(files) < len(others):
+        return None
+    return Rule(effect="allow", tool=tool, path=tuple(dict.fromkeys(map(_literal_path, files))))
 
 
 async def save(rule: Rule) -> None:
@@ -124,7 +132,9 @@ async def _answer(question: Question, ctx: RunContext) -> Answer | None:
     return answer
 
 
-def _reach(rule: Rule) -> str:
+def _reach(rule: Rule | None) -> str:
+    if rule is None:
+        return ""
     what = "this command line, letter by letter" if rule.command else "this path" if rule.path else "every call of it"
     return f"An answer that lasts is about {what}."
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ._shell import Redirect, ShellCommand, ShellSyntaxError, Word, read_commands
+from ._shell import Redirect, ShellCommand, read_commands
+from ._shell_words import ShellSyntaxError, Word
 
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
 _RUNNERS: Final = frozenset(

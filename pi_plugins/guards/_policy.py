@@ -61,12 +61,12 @@ class Policy:
     def judge(self, request: Request) -> Verdict:
         """Return what becomes of a call: the strictest of what becomes of the things it is about."""
         verdicts = [self._judge(subject) for subject in request.subjects]
-        strictest = max(verdicts, key=lambda verdict: _STRICTNESS[verdict.effect])
-        if strictest.effect != "allow" and not any(map(_is_forbidden, verdicts)):
-            whole = next((rule for rule in self._rules if rule.is_about_line(request)), None)
-            if whole is not None:
-                return Verdict("allow", strictest.subject, whole.rule)
-        return strictest
+        whole = next((found.rule for found in self._rules if found.is_about_line(request)), None)
+        if whole is not None and not any(map(_is_forbidden, verdicts)):
+            verdicts = [
+                Verdict("allow", verdict.subject, whole) if verdict.subject.of_line else verdict for verdict in verdicts
+            ]
+        return max(verdicts, key=lambda verdict: _STRICTNESS[verdict.effect])
 
     def _judge(self, subject: Subject) -> Verdict:
         matches = [(rule, rule.match(subject)) for rule in self._rules]

@@ -30,6 +30,7 @@ class Subject:
     :param file: the file; with ``is_file`` and no file it is not certain which.
     :param command: the command of a shell.
     :param unclear: why it is not certain what it is; ``None`` when it is.
+    :param of_line: whether it is a part of the command line.
     """
 
     tools: tuple[str, ...]
@@ -38,6 +39,7 @@ class Subject:
     file: FilePath | None = None
     command: Command | None = None
     unclear: str | None = None
+    of_line: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,12 @@ class Request:
     tool: str
     subjects: tuple[Subject, ...]
     line: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """What people are told that it is about."""
+        parts = [self.line] if self.line is not None else []
+        return "\n".join([*parts, *(subject.shown for subject in self.subjects if not subject.of_line)])
 
 
 def request_of(tool: str, arguments: dict[str, Any], cwd: str) -> Request:
@@ -88,13 +96,13 @@ def _file_subject(tool: str, path: str, cwd: str) -> Subject:
 def _command_subjects(tool: str, line: str, cwd: str) -> Iterator[Subject]:
     seen = look_at(line)
     for command in seen.commands:
-        yield Subject((tool,), command.text, command=command, unclear=seen.unclear)
+        yield Subject((tool,), command.text, command=command, unclear=seen.unclear, of_line=True)
     for path, writes in seen.files:
         tools = (tool, "write" if writes else "read")
-        if path is None:
-            yield Subject(tools, "a redirection", is_file=True, unclear="its file is only known when the command runs")
-        else:
-            file = FilePath.at(path, cwd)
-            yield Subject(tools, file.real, is_file=True, file=file)
+        file = None if path is None else FilePath.at(path, cwd)
+        shown, unclear = (
+            (file.real, None) if file else ("a redirection", "its file is only known when the command runs")
+        )
+        yield Subject(tools, shown, is_file=True, file=file, unclear=unclear, of_line=True)
     if not seen.commands and not seen.files:
-        yield Subject((tool,), line)
+        yield Subject((tool,), line, of_line=True)

@@ -37,14 +37,16 @@ def why_denied(verdict: Verdict, roots: Sequence[str]) -> str:
     return f"No permission rule allows this: {subject.shown}. {_INSTEAD}"
 
 
-def why_nobody_allowed(verdict: Verdict, allowing: Rule) -> str:
+def why_nobody_allowed(verdict: Verdict, allowing: Rule | None) -> str:
     """Return why a call is denied that nobody could be asked about, for the model.
 
-    :param allowing: the rule that would allow it.
+    :param allowing: the rule that would allow it, if there is one.
     """
     needs = f"This needs the user's permission, and nobody can be asked here: {verdict.subject.shown}."
-    way_out = f"The user can allow it with this in plugins.permissions.rules of the settings: {as_json(allowing)}"
-    return f"{needs} {why_asked(verdict)} {_INSTEAD} {way_out}"
+    text = f"{needs} {why_asked(verdict)} {_INSTEAD}"
+    if allowing is None:
+        return text
+    return f"{text} The user can allow it with this in plugins.permissions.rules of the settings: {as_json(allowing)}"
 
 
 def why_user_denied(reason: str) -> str:

@@ -63,7 +63,9 @@ def run(
     """Let a model make calls in one message, and return the text and error flag of each result."""
     provider = ScriptedProvider(Reply(*calls), "done")
     plugins = [*others, guarding]
-    agent = Agent(model=SCRIPTED_MODEL, stream=provider.stream, plugins=plugins, tools=[bash, write, look])
+    agent = Agent(
+        model=SCRIPTED_MODEL, stream=provider.stream, plugins=plugins, tools=[bash, write, look, move, remote]
+    )
     return [
         (result.content[0].text, result.is_error)  # type: ignore[union-attr]
         for result in agent.run_sync("go")
@@ -186,6 +188,40 @@ def test_an_answer_for_the_session_is_about_this_file_alone(tmp_path: Path) -> N
     one, two = str(tmp_path / "[one]"), str(tmp_path / "o")
     calls = [Call("write", {"path": path}) for path in (one, one, two)]
     assert [is_error for _, is_error in asking(plugin, asked, *calls)] == [False, False, True]
+
+
+@tool
+def move(paths: list[str]) -> str:
+    """Move files."""
+    return f"moved {', '.join(paths)}"
+
+
+def test_all_files_of_a_call_are_shown_and_allowed_together() -> None:
+    plugin, asked = guard(roots=["/nowhere"]), Asked("Allow for this session", "Deny")
+    calls = [Call("move", {"paths": paths}) for paths in (["/a", "/b"], ["/b", "/a"], ["/b", "/c"])]
+    assert [is_error for _, is_error in asking(plugin, asked, *calls)] == [False, False, True]
+    assert "/a\n/b" in asked.questions[0].message
+
+
+@tool
+def remote(path: str, command: str) -> str:
+    """Run a command elsewhere."""
+    return f"ran {command} in {path}"
+
+
+def test_a_line_that_is_allowed_says_nothing_about_the_files_beside_it() -> None:
+    plugin = guard(mode="ask", rules=[{"effect": "allow", "command": "make all"}, {"effect": "allow", "path": "/a"}])
+    asked = Asked("Deny")
+    calls = [Call("remote", {"path": path, "command": "make all"}) for path in ("/a", "/b")]
+    assert [is_error for _, is_error in asking(plugin, asked, *calls)] == [False, True]
+    assert asked.questions[0].options == ("Allow once", "Deny", "Deny and say why")
+
+
+def test_what_is_no_file_cannot_be_allowed_for_long() -> None:
+    asked = Asked("Always allow")
+    ((_, is_error),) = asking(guard(roots=["/"]), asked, Call("write", {"path": "a\0b"}))
+    assert is_error
+    assert "Always allow" not in asked.questions[0].options
 
 
 def test_an_answer_for_the_session_never_allows_what_is_denied() -> None:

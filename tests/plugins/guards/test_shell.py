@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pi_plugins.guards._commands import look_at
-from pi_plugins.guards._shell import ShellSyntaxError, read_commands
+from pi_plugins.guards._shell import read_commands
+from pi_plugins.guards._shell_words import ShellSyntaxError
 
 
 def commands(line: str) -> list[str]:
