@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from ._images import PreparedImage as PreparedImage
     from ._images import image_type as image_type
     from ._images import prepare_image as prepare_image
+    from ._lines import truncate_head as truncate_head
+    from ._locks import with_file_mutation_queue as with_file_mutation_queue
+    from ._truncate import Truncation as Truncation
+    from ._truncate import format_size as format_size
+    from ._truncate import truncate_line as truncate_line
+    from ._truncate import truncate_tail as truncate_tail
     from .user_command import UserCommandResult as UserCommandResult
     from .user_command import run_user_command as run_user_command
 
@@ -107,10 +113,16 @@ class ToolsPlugin:
 _HOMES = {
     "ImageLimits": "_images",
     "PreparedImage": "_images",
+    "Truncation": "_truncate",
     "UserCommandResult": "user_command",
+    "format_size": "_truncate",
     "image_type": "_images",
     "prepare_image": "_images",
     "run_user_command": "user_command",
+    "truncate_head": "_lines",
+    "truncate_line": "_truncate",
+    "truncate_tail": "_truncate",
+    "with_file_mutation_queue": "_locks",
 }
 
 

@@ -59,8 +59,8 @@ def replace_file(path: str, data: bytes, stop: Stop, *, expected: os.stat_result
     """Give a file new content in one step: a reader sees the old or the new content, never a part.
 
     Symbolic links stay and their target is replaced; mode, owner and extended attributes are kept. Missing
-    directories are made. Where the directory allows no new file, the file is written in place and put back if that
-    fails.
+    directories are made. Where the directory allows no new file, or the file has further names (hard links), it is
+    written in place and put back if that fails.
 
     :param expected: what the file was like when its content was read; it must still be so.
     :raises ToolError: it is a device, pipe or socket, it changed meanwhile, or the work was stopped before.
@@ -76,6 +76,9 @@ def replace_file(path: str, data: bytes, stop: Stop, *, expected: os.stat_result
         require_regular(old, path)
         if not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if old.st_nlink > 1:
+            _write_in_place(target, data, path, stop, expected)
+            return
     temporary = os.path.join(os.path.dirname(target), f".pi-{os.urandom(8).hex()}.tmp")
     try:
         try:
@@ -90,9 +93,7 @@ def replace_file(path: str, data: bytes, stop: Stop, *, expected: os.stat_result
     except OSError as error:
         if old is None or error.errno not in _IN_PLACE:
             raise
-        _require_unchanged(target, path, expected)
-        stop.check()
-        _write_in_place(target, data)
+        _write_in_place(target, data, path, stop, expected)
 
 
 def _write_new(temporary: str, data: bytes, target: str, old: os.stat_result | None) -> None:
@@ -131,7 +132,9 @@ def _write_all(file: FileIO, data: bytes) -> None:
         view = view[file.write(view) :]
 
 
-def _write_in_place(target: str, data: bytes) -> None:
+def _write_in_place(target: str, data: bytes, path: str, stop: Stop, expected: os.stat_result | None) -> None:
+    _require_unchanged(target, path, expected)
+    stop.check()
     with open(target, "r+b", buffering=0) as file:
         old = file.readall()
         try:

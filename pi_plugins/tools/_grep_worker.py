@@ -44,7 +44,7 @@ def blocks_of(file: BinaryIO) -> Iterator[str]:
 
 def _lines(text: str) -> str:
     text = text.replace("\r\n", "\n")
-    return text if text.endswith("\n") or not text else text.removesuffix("\r") + "\n"
+    return text if text.endswith("\n") or not text else text + "\n"
 
 
 class Printer:

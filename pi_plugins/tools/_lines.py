@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from ._content import to_text
+from ._truncate import MAX_BYTES, MAX_LINES, Truncation
+
 
 @dataclass(slots=True)
 class Selection:
@@ -26,6 +29,24 @@ class Selection:
     rest_lines: int
     rest_bytes: int
     long_line: int | None
+
+    def truncation(self, max_lines: int, max_bytes: int) -> Truncation:
+        """Return what was shown of the text from the first selected line on.
+
+        :param max_lines: the limits of the selection, and so is ``max_bytes``.
+        """
+        by: Literal["lines", "bytes"] | None = None if self.stopped_by == "limit" else self.stopped_by
+        return Truncation(
+            content=self.text,
+            truncated_by=by,
+            total_lines=self.rest_lines,
+            total_bytes=self.rest_bytes,
+            output_lines=self.lines,
+            output_bytes=self.bytes,
+            max_lines=max_lines,
+            max_bytes=max_bytes,
+            first_line_exceeds_limit=self.long_line is not None,
+        )
 
 
 class _Taker:
@@ -134,3 +155,14 @@ def select_lines(
         rest_bytes=total - skipped,
         long_line=taker.long_line,
     )
+
+
+def truncate_head(text: str, *, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES) -> Truncation:
+    """Keep the first lines of a text: as many whole ones as fit, none when the first one is too long by itself.
+
+    A text within the limits is kept as it is; otherwise the newline of the last line is not shown.
+
+    :param max_bytes: of UTF-8, newlines included.
+    """
+    selection = select_lines([to_text(text).encode()], max_lines=max_lines, max_bytes=max_bytes)
+    return selection.truncation(max_lines, max_bytes)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ._threads import Stop, in_thread
@@ -23,7 +24,7 @@ class _Turn:
     __slots__ = ("_future", "_key", "_loop")
 
     def __init__(self, path: str) -> None:
-        self._key = key = os.path.realpath(path)
+        self._key = key = _key(path)
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[None] = self._loop.create_future()
         with _guard:
@@ -60,6 +61,31 @@ class _Turn:
     def _begin(self) -> None:
         if not self._future.done():
             self._future.set_result(None)
+
+
+def _key(path: str) -> str:
+    """Return what all names of one file have in common."""
+    real = os.path.realpath(path)
+    try:
+        found = os.stat(real)
+    except OSError:
+        return real
+    return f"{found.st_dev}:{found.st_ino}" if found.st_nlink > 1 and stat.S_ISREG(found.st_mode) else real
+
+
+async def with_file_mutation_queue(path: str | os.PathLike[str], change: Callable[[], Awaitable[T]]) -> T:
+    """Run ``change`` while no built-in tool and no other caller of this changes the same file, links followed.
+
+    Calls of one event loop get their turn in the order in which they came here.
+
+    :param path: of a file that may not be there yet; a relative one starts from the directory of the process.
+    """
+    turn = _Turn(os.fspath(path))
+    try:
+        await turn.come()
+        return await change()
+    finally:
+        turn.leave()
 
 
 async def change_file(path: str, change: Callable[[], T], stop: Stop) -> T:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import os
 import tempfile
 import threading
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
-from ._truncate import Truncation, format_size
+from ._truncate import Truncation, decode_end, exceeds, format_size, tail_of
 
 KEPT_BYTES = 1024 * 1024
 """How much of the end is kept in memory, for programs that read the structured result."""
@@ -93,8 +92,16 @@ class Output:
 
     @property
     def _over_limit(self) -> bool:
-        size = self.total_bytes - self._end.endswith(b"\n")
-        return size > self._max_bytes or self.total_lines > self._max_lines
+        return exceeds(self._end, **self._limits)
+
+    @property
+    def _limits(self) -> dict[str, int]:
+        return {
+            "total_lines": self.total_lines,
+            "total_bytes": self.total_bytes,
+            "max_lines": self._max_lines,
+            "max_bytes": self._max_bytes,
+        }
 
     def _count(self, chunk: bytes) -> None:
         last = chunk.rfind(b"\n")
@@ -122,38 +129,12 @@ class Output:
     def kept(self) -> tuple[str, bool]:
         """Return the end as text, and whether something is missing before it."""
         end = self._end[-self._kept_bytes :]
-        return _decode(end), self.total_bytes > len(end)
+        cut = self.total_bytes > len(end)
+        return decode_end(end) if cut else end.decode("utf-8", "replace"), cut
 
     def truncation(self) -> Truncation:
         """Return what of it is shown: the last lines, or the end of a line that is over the limit by itself."""
-        if not self._over_limit:
-            text = _decode(self._end)
-            return self._truncation(text, None, self.total_lines)
-        stop = len(self._end) - self._end.endswith(b"\n")
-        start = max(0, stop - self._max_bytes)
-        lines = bytes(self._end[start:stop]).split(b"\n")
-        if start > 0 and self._end[start - 1 : start] != b"\n":
-            if len(lines) == 1:
-                return self._truncation(_decode(lines[0]), "bytes", 1, partial=True)
-            del lines[0]
-        by: Literal["lines", "bytes"] = "lines" if len(lines) > self._max_lines else "bytes"
-        lines = lines[-self._max_lines :]
-        return self._truncation(_decode(b"\n".join(lines)), by, len(lines))
-
-    def _truncation(
-        self, text: str, by: Literal["lines", "bytes"] | None, lines: int, *, partial: bool = False
-    ) -> Truncation:
-        return Truncation(
-            content=text,
-            truncated_by=by,
-            total_lines=self.total_lines,
-            total_bytes=self.total_bytes,
-            output_lines=lines,
-            output_bytes=len(text.encode()),
-            max_lines=self._max_lines,
-            max_bytes=self._max_bytes,
-            last_line_partial=partial,
-        )
+        return tail_of(self._end, **self._limits)
 
     def notice(self, shown: Truncation) -> str:
         """Return the words about what is missing in the shown part."""
@@ -174,10 +155,3 @@ class Output:
         if self.total_bytes > self._max_log_bytes:
             return f"First {format_size(self._max_log_bytes)} of output: {self.log_path}"
         return f"Full output: {self.log_path}"
-
-
-def _decode(data: bytes | bytearray) -> str:
-    start = 0
-    while start < min(len(data), 3) and data[start] & 0xC0 == 0x80:
-        start += 1
-    return codecs.decode(data[start:], "utf-8", "replace")

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pi_core import Tool, ToolContext, ToolResult
 
 from ._arguments import STRICT
-from ._content import HEAD_BYTES, sniff, to_text
+from ._content import to_text
 from ._diff import EditDiff
 from ._errors import ToolError, error_code
 from ._files import open_regular, replace_file
 from ._locks import change_file
 from ._match import FUZZY_CHARACTERS, FuzzyText, Span, find_exact, line_ending
 from ._paths import resolve_existing
+from ._text import FileText
 from ._threads import Stop
 from ._truncate import format_size
 
 if TYPE_CHECKING:
     from . import ToolsOptions
-
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 def edit_tool(options: ToolsOptions) -> Tool:
@@ -95,38 +86,6 @@ def _prepare(raw: Any) -> Any:
     return raw if edits is None else {**rest, "edits": edits}
 
 
-@dataclass(slots=True)
-class _Text:
-    """The content of a text file.
-
-    :param mark: its byte order mark.
-    :param legacy: it holds bytes that are no UTF-8; each stands in the text as a lone surrogate.
-    """
-
-    text: str
-    encoding: str
-    mark: bytes
-    legacy: bool
-
-    @classmethod
-    def decode(cls, data: bytes, path: str) -> _Text:
-        content = sniff(data[:HEAD_BYTES])
-        if content.encoding is None:
-            raise ToolError(f"{path} is a binary file ({content.mime}) and cannot be edited as text")
-        marks = [(mark, encoding) for mark, encoding in _BYTE_ORDER_MARKS if data.startswith(mark)]
-        mark, encoding = marks[0] if marks else (b"", "utf-8")
-        body = data[len(mark) :]
-        try:
-            return cls(body.decode(encoding), encoding, mark, False)
-        except UnicodeDecodeError:
-            if encoding != "utf-8":
-                raise ToolError(f"{path} is no valid {encoding} text and cannot be edited") from None
-            return cls(body.decode(encoding, "surrogateescape"), encoding, mark, True)
-
-    def encode(self, text: str) -> bytes:
-        return self.mark + text.encode(self.encoding, "surrogateescape")
-
-
 def _edit(arguments: dict[str, Any], path: str, options: ToolsOptions, stop: Stop) -> ToolResult:
     name = arguments["path"]
     try:
@@ -137,7 +96,7 @@ def _edit(arguments: dict[str, Any], path: str, options: ToolsOptions, stop: Sto
                     f"{name} is {format_size(found.st_size)}, over the limit of {format_size(options.max_edit_bytes)} "
                     "for edits; use bash, for example sed"
                 )
-            before = _Text.decode(file.readall(), name)
+            before = FileText.decode(file.readall(), name)
         replacements = _replacements(before, arguments["edits"], name)
         after = _apply(before.text, replacements)
         if after == before.text:
@@ -159,7 +118,7 @@ def _edit(arguments: dict[str, Any], path: str, options: ToolsOptions, stop: Sto
     )
 
 
-def _replacements(before: _Text, edits: list[dict[str, str]], name: str) -> list[tuple[Span, str]]:
+def _replacements(before: FileText, edits: list[dict[str, str]], name: str) -> list[tuple[Span, str]]:
     """Return where each edit belongs and what it puts there, in the order of the text."""
     fuzzy: FuzzyText | None = None
     placed: list[tuple[Span, int, str]] = []

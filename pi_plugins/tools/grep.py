@@ -18,14 +18,13 @@ from ._paths import resolve_existing, shown
 from ._regex import line_pattern
 from ._search import Line, Query, Search
 from ._threads import Stop, in_thread, until_aborted
-from ._truncate import format_size, truncate_lines, with_notices
+from ._truncate import MAX_LINE_CHARACTERS, format_size, truncate_line, truncate_lines, with_notices
 from ._walk import Walk
 
 if TYPE_CHECKING:
     from . import ToolsOptions
 
 _LIMIT = 100
-_CHARACTERS = 500
 _FIRST_BATCH_BYTES = 20_000
 _BATCH_BYTES = 100_000
 _ARGUMENT_COST = 9
@@ -179,10 +178,8 @@ class _Grep:
             return False
 
     def _show(self, line: Line) -> None:
-        text = line.text
-        if len(text) > _CHARACTERS:
-            text = text[:_CHARACTERS] + "... [truncated]"
-            self._cut = True
+        text, cut = truncate_line(line.text)
+        self._cut = self._cut or cut
         mark = ":" if line.is_match else "-"
         self._output.append(f"{shown(line.path)}{mark}{line.number}{mark} {text}")
         self._size += len(self._output[-1].encode()) + 1
@@ -201,7 +198,7 @@ class _Grep:
             notices.append(f"{format_size(self._options.max_bytes)} limit reached")
             details["truncation"] = output.to_json()
         if self._cut:
-            notices.append(f"Some lines truncated to {_CHARACTERS} chars. Use read tool to see full lines")
+            notices.append(f"Some lines truncated to {MAX_LINE_CHARACTERS} chars. Use read tool to see full lines")
             details["linesTruncated"] = True
         if self._binary:
             notices.append("1 binary file matches" if self._binary == 1 else f"{self._binary} binary files match")

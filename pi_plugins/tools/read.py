@@ -17,7 +17,7 @@ from ._images import ImageLimits, prepare_image, require_small_image
 from ._lines import Selection, select_lines
 from ._paths import resolve_existing
 from ._threads import Stop, in_thread
-from ._truncate import Truncation, format_size
+from ._truncate import format_size
 
 if TYPE_CHECKING:
     from . import ToolsOptions
@@ -100,7 +100,7 @@ def _text(arguments: dict[str, Any], chunks: Iterator[bytes], options: ToolsOpti
     text = selection.text + _notice(arguments["path"], offset, selection, options)
     details = None
     if selection.stopped_by in ("lines", "bytes"):
-        details = {"truncation": _truncation(selection, options).to_json()}
+        details = {"truncation": selection.truncation(options.max_lines, options.max_bytes).to_json()}
     return ToolResult.text(text, details=details, structured_content=text)
 
 
@@ -121,20 +121,6 @@ def _notice(path: str, offset: int, selection: Selection, options: ToolsOptions)
     if selection.stopped_by == "bytes":
         shown += f" ({format_size(options.max_bytes)} limit)"
     return f"\n\n[{shown}. Use offset={following} to continue.]"
-
-
-def _truncation(selection: Selection, options: ToolsOptions) -> Truncation:
-    return Truncation(
-        content=selection.text,
-        truncated_by="lines" if selection.stopped_by == "lines" else "bytes",
-        total_lines=selection.rest_lines,
-        total_bytes=selection.rest_bytes,
-        output_lines=selection.lines,
-        output_bytes=selection.bytes,
-        max_lines=options.max_lines,
-        max_bytes=options.max_bytes,
-        first_line_exceeds_limit=selection.long_line is not None,
-    )
 
 
 def _image(path: str, data: bytes, limits: ImageLimits, sees_images: bool) -> ToolResult:

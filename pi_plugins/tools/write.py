@@ -9,13 +9,17 @@ from pi_core import Tool, ToolContext, ToolResult
 from ._arguments import STRICT
 from ._content import to_text
 from ._errors import system_error
-from ._files import replace_file
+from ._files import open_regular, replace_file
 from ._locks import change_file
 from ._paths import resolve
+from ._text import Style
 from ._threads import Stop
+from ._truncate import with_notices
 
 if TYPE_CHECKING:
     from . import ToolsOptions
+
+_STYLE_BYTES = 1024 * 1024
 
 
 def write_tool(options: ToolsOptions) -> Tool:
@@ -24,16 +28,19 @@ def write_tool(options: ToolsOptions) -> Tool:
     async def execute(arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         stop = Stop(context.signal)
         path = resolve(arguments["path"], options.directory())
-        data = to_text(arguments["content"]).encode()
+        content = to_text(arguments["content"])
 
-        def change() -> None:
+        def change() -> Style:
             try:
-                replace_file(path, data, stop)
+                style = _style(path)
+                replace_file(path, style.encode(content), stop)
             except OSError as error:
                 raise system_error(error, "open", path) from None
+            return style
 
-        await change_file(path, change, stop)
-        return ToolResult.text(f"Successfully wrote to {arguments['path']}")
+        kept = (await change_file(path, change, stop)).words()
+        notices = [f"Kept as it was: {', '.join(kept)}"] if kept else []
+        return ToolResult.text(with_notices(f"Successfully wrote to {arguments['path']}", notices))
 
     return Tool(
         name="write",
@@ -51,3 +58,12 @@ def write_tool(options: ToolsOptions) -> Tool:
         prompt_snippet="make a new file or replace a whole one",
         prompt_guidelines=("Write a whole file only when it is new or most of it changes.",),
     )
+
+
+def _style(path: str) -> Style:
+    """Return how the file to be replaced is laid down; a new one, or one that cannot be read, gets what is usual."""
+    try:
+        with open_regular(path) as file:
+            return Style.of(file.read(_STYLE_BYTES))
+    except OSError:
+        return Style()
