@@ -13,7 +13,7 @@ import click
 from pi_core import ConfigError, SelectionContext
 
 from ._models_schema import closest
-from .credentials import InvalidCredential, literal
+from .credentials import InvalidCredential, key_fault, literal
 from .keys import KeySource
 from .shared import shared_runtime
 
@@ -225,10 +225,9 @@ def _asked(provider: str) -> str:
 
 def _checked(key: str) -> str:
     key = key.strip()
-    if not key:
-        raise click.UsageError("the key is empty")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise click.UsageError("the key has a space or a character that no key has. Was more copied than the key?")
+    fault = key_fault(key)
+    if fault is not None:
+        raise click.UsageError(fault)
     return key
 
 

@@ -163,6 +163,15 @@ def literal(text: str) -> str:
     return f"${escaped}" if escaped.startswith("!") else escaped
 
 
+def key_fault(key: str) -> str | None:
+    """Return why a text cannot be a key; ``None`` when it can be one."""
+    if not key:
+        return "the key is empty"
+    if not key.isascii() or not key.isprintable() or " " in key:
+        return "the key has a space or a character that no key has. Was more copied than the key?"
+    return None
+
+
 def _parse(entry: object) -> Credential:
     if not isinstance(entry, dict):
         return InvalidCredential('expected an object with a "type"')
