@@ -158,6 +158,19 @@ def crowd(settings: Settings) -> Iterator[Row]:
     yield Row(name, rested["kept"] / held / 1024, None, None, "KB", held, bounds="ours")
 
 
+def sessions(settings: Settings) -> Iterator[Row]:
+    """Session files: reading a long one, and that adding to one does not become dearer."""
+    n = settings.size(50_000, 5_000)
+    jobs = [Job("transcripts", case, n) for case in ("read", "lines")]
+    ours, lines = (one["cpu_s"] / n * MICRO for one in take_turns(jobs, settings.rounds(3, 2)))
+    yield Row(f"session of {n:,} messages read", ours, lines, 3.0, "us/message", n, against="json.loads of its lines")
+    small, large = 400, settings.size(20_000, 4_000)
+    jobs = [Job("transcripts", "append", size) for size in (small, large)]
+    short, long = take_turns(jobs, settings.rounds(5))
+    costs = (long["cpu_s"] / large * MICRO, short["cpu_s"] / small * MICRO)
+    yield Row(f"message added, growth to {large:,}", *costs, 1.2, "us/message", large, against=f"{small} messages")
+
+
 def startup(settings: Settings) -> Iterator[Row]:
     """Processes that start."""
     with Startup() as start:
@@ -174,6 +187,7 @@ GROUPS: Final[dict[str, Group]] = {
     "network": network,
     "hooks": hooks,
     "crowd": crowd,
+    "sessions": sessions,
     "startup": startup,
 }
 """The parts of the table by name, in order."""
