@@ -30,10 +30,13 @@ from ._watch import Watch
 
 INACTIVITY_MS: Final = 600_000
 _KEY_VARIABLES: Final = {
+    "alibaba": "DASHSCOPE_API_KEY",
     "github-copilot": "COPILOT_GITHUB_TOKEN",
     "google": "GEMINI_API_KEY",
     "huggingface": "HF_TOKEN",
+    "kimi-coding": "KIMI_API_KEY",
     "moonshotai": "MOONSHOT_API_KEY",
+    "ollama-cloud": "OLLAMA_API_KEY",
     "vercel-ai-gateway": "AI_GATEWAY_API_KEY",
 }
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "credential")

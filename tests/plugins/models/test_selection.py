@@ -9,7 +9,8 @@ import pytest
 from pi_core import Build, ConfigError, Model, RunContext, SelectionContext
 from pi_core.testing import assert_plugin_contract
 from pi_plugins.models import Catalog, ModelsPlugin, _servers
-from pi_plugins.models._known import LOCAL_SERVERS, PROVIDERS, LocalServer
+from pi_plugins.models._known import LOCAL_SERVERS, PROVIDERS, LocalServer, key_variables
+from pi_plugins.providers._stream import missing_key_text
 
 from .conftest import ModelServer
 
@@ -215,6 +216,11 @@ def test_the_key_of_a_provider_comes_from_the_environment(monkeypatch: pytest.Mo
 def test_the_usual_model_of_a_provider_is_in_the_catalog(provider: str) -> None:
     # Routes to whatever OpenRouter thinks best, so no price and no limit of it can be in a catalog.
     assert PROVIDERS[provider].model == "openrouter/auto" or Catalog().row(provider, PROVIDERS[provider].model)
+
+
+@pytest.mark.parametrize("provider", [*PROVIDERS, "some-other.one"])
+def test_the_error_of_a_missing_key_names_a_variable_that_counts(provider: str) -> None:
+    assert f"environment variable {key_variables(provider)[0]}, " in missing_key_text(provider)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
