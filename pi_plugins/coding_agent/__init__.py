@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .prompt_parts import load_prompt_parts as load_prompt_parts
     from .questions import Answer as Answer
     from .questions import Question as Question
+    from .reloading import reload_session as reload_session
     from .session import AgentSession as AgentSession
 
 _HOMES: Final = {
@@ -41,6 +42,7 @@ _HOMES: Final = {
     "event_json": "events",
     "load_prompt_parts": "prompt_parts",
     "prepare_session": "factory",
+    "reload_session": "reloading",
 }
 
 
@@ -79,4 +81,5 @@ __all__ = [
     "event_json",
     "load_prompt_parts",
     "prepare_session",
+    "reload_session",
 ]

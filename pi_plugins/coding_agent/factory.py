@@ -15,7 +15,7 @@ from .prompt_parts import load_prompt_parts
 from .session import AgentSession
 
 if TYPE_CHECKING:
-    from pi_plugins.config import Settings
+    from pi_plugins.config import LoadedSettings, Settings
     from pi_plugins.config.trust import Ask
     from pi_plugins.models.runtime import ModelRuntime
     from pi_plugins.sessions import Session
@@ -25,19 +25,25 @@ if TYPE_CHECKING:
 class Prepared:
     """What was found before there is a session: configuration, and the plugins it leads to.
 
+    :param loaded: the settings, and where they came from.
     :param notices: one sentence for each thing that was chosen without being named.
     :param warnings: one sentence for each thing that is wrong and was passed over.
     """
 
     options: SessionOptions
     build: Build
-    settings: Settings
+    loaded: LoadedSettings
     trusted: bool
     cwd: Path
     agent_dir: Path
     environ: Mapping[str, str]
     notices: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        return self.loaded.settings
 
 
 async def prepare_session(
@@ -68,7 +74,7 @@ async def prepare_session(
     )
     loaded = loaded.reload(trusted=trust.trusted)
     settings = loaded.settings
-    prepared = Prepared(options, build, settings, trust.trusted, cwd, home, environ)
+    prepared = Prepared(options, build, loaded, trust.trusted, cwd, home, environ)
     prepared.warnings += loaded.warnings
     if trust.notice:
         prepared.notices.append(trust.notice)
