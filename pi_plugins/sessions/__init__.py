@@ -16,6 +16,8 @@ from . import hookspecs
 if TYPE_CHECKING:
     import click
 
+    from .branches import OutlineRow as OutlineRow
+    from .branches import outline as outline
     from .entries import Entry as Entry
     from .entries import SessionHeader as SessionHeader
     from .export import export_session as export_session
@@ -41,6 +43,7 @@ _HOMES: Final = {
     "CompactionSummaryMessage": "messages",
     "CustomEntryMessage": "messages",
     "Entry": "entries",
+    "OutlineRow": "branches",
     "Projection": "projection",
     "Session": "session",
     "SessionHeader": "entries",
@@ -53,6 +56,7 @@ _HOMES: Final = {
     "find_session": "files",
     "latest_session": "files",
     "list_sessions": "listing",
+    "outline": "branches",
     "sessions_dir": "files",
 }
 

@@ -10,13 +10,11 @@ import click
 
 from pi_core import ConfigError
 
-from .entries import Entry
+from .branches import outline
 from .export import FORMATS, export_session
 from .files import find_session, sessions_dir
 from .listing import SessionInfo, list_sessions
 from .session import Session
-from .transcript import items
-from .tree import TreeNode
 
 
 class _Place:
@@ -101,12 +99,9 @@ def show(place: _Place, session: str, as_json: bool) -> int:
 def tree(place: _Place, session: str) -> int:
     """Print the branches of a session; the present position is marked with *."""
     found = place.open(session)
-    waiting = [(root, 0) for root in reversed(found.tree())]
-    while waiting:
-        node, depth = waiting.pop()
-        click.echo(_node(node, depth, found.leaf_id))
-        deeper = depth + (len(node.children) > 1)
-        waiting.extend((child, deeper) for child in reversed(node.children))
+    for row in outline(found):
+        mark, label = "*" if row.is_leaf else " ", f" [{row.label}]" if row.label else ""
+        click.echo(f"{mark} {row.entry.id} {'  ' * row.depth}{row.text}{label}")
     return 0
 
 
@@ -160,18 +155,3 @@ def _line(info: SessionInfo, everywhere: bool) -> str:
     when = info.to_json()["modified"][:16].replace("T", " ")
     where = f"  {info.ref.header.cwd}" if everywhere else ""
     return f"{info.ref.id}  {when}  {info.messages:>5}{where}  {info.title[:80]}"
-
-
-def _node(node: TreeNode, depth: int, leaf: str | None) -> str:
-    entry = node.entry
-    mark = "*" if entry.id == leaf else " "
-    label = f" [{node.label}]" if node.label else ""
-    return f"{mark} {entry.id} {'  ' * depth}{_what(entry)}{label}"
-
-
-def _what(entry: Entry) -> str:
-    item = next(items([entry]), None)
-    if item is None:
-        return entry.role or entry.type
-    text = " ".join(next((part.text for part in item.parts if part.text), "").split())
-    return f"{item.title}: {text[:80]}" if text else item.title
