@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ._auth import RequestAuth as RequestAuth
     from .catalog import Catalog as Catalog
+    from .catalog_commands import list_models as list_models
     from .credentials import CredentialStore as CredentialStore
     from .levels import clamp_level as clamp_level
     from .levels import supported_levels as supported_levels
@@ -34,6 +35,7 @@ _HOMES: Final = {
     "ModelRuntime": "runtime",
     "RequestAuth": "_auth",
     "clamp_level": "levels",
+    "list_models": "catalog_commands",
     "share_runtime": "shared",
     "shared_runtime": "shared",
     "supported_levels": "levels",

@@ -31,7 +31,7 @@ class CatalogSet:
 
     :param folder: where its files are.
     :ivar manifest: what was written of it: its version, time, sources and the hash of each file.
-    :ivar generated_at: how old its data is.
+    :ivar generated_at: when it was made.
     :raises FileNotFoundError: there is no set.
     :raises CatalogError: its manifest cannot be used.
     """
@@ -47,12 +47,20 @@ class CatalogSet:
         if not isinstance(files, dict) or not all(isinstance(value, str) for value in files.values()):
             raise CatalogError(f"{path}: 'files' must be an object of file names and their SHA-256")
         self._files: Mapping[str, str] = files
-        self.generated_at = _time(path, self.manifest.get("generatedAt"))
+        self.generated_at = _time(path, "generatedAt", self.manifest.get("generatedAt"))
+        times = self.manifest.get("times", {})
+        if not isinstance(times, dict):
+            raise CatalogError(f"{path}: 'times' must be an object of providers and times")
+        self._times = {provider: _time(path, f"times.{provider}", text) for provider, text in times.items()}
 
     @property
     def providers(self) -> list[str]:
         """The providers that have a file."""
         return sorted(name.removesuffix(_SUFFIX) for name in self._files)
+
+    def time(self, provider: str) -> datetime:
+        """How old the data of a provider is: when a source last told of it."""
+        return self._times.get(provider, self.generated_at)
 
     @property
     def sources(self) -> Mapping[str, Any]:
@@ -102,13 +110,15 @@ def write_set(
     *,
     generated_at: str,
     sources: Mapping[str, Any],
+    times: Mapping[str, str] | None = None,
     written: Callable[[str], object] = lambda name: None,
 ) -> None:
     """Write a set into a folder that is not there yet.
 
     :param providers: for each provider its models by id.
-    :param generated_at: how old the data is, as ISO 8601 with a time zone.
+    :param generated_at: when it was made, as ISO 8601 with a time zone.
     :param sources: what to remember of where it came from.
+    :param times: how old the data of single providers is, where it is not as new as the set.
     :param written: told the name of each file that is complete.
     """
     folder.mkdir(parents=True)
@@ -122,6 +132,7 @@ def write_set(
         "schemaVersion": SCHEMA_VERSION,
         "generatedAt": generated_at,
         "sources": sources,
+        "times": times or {},
         "files": files,
     }
     _write(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
@@ -151,11 +162,11 @@ def _object(path: Path, content: bytes) -> dict[str, Any]:
     return found
 
 
-def _time(path: Path, text: object) -> datetime:
+def _time(path: Path, key: str, text: object) -> datetime:
     try:
         found = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise CatalogError(f"{path}: 'generatedAt' must be a time with a time zone, got {text!r}")
+        raise CatalogError(f"{path}: '{key}' must be a time with a time zone, got {text!r}")
     return found

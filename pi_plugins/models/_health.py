@@ -9,6 +9,7 @@ from typing import Final
 
 from ._catalog_set import CatalogError, CatalogSet
 from ._generations import current_set
+from ._quirks import quirks
 from .catalog import SHIPPED
 
 STALE: Final = timedelta(days=30)
@@ -45,14 +46,26 @@ def check(directory: Path, installed: Path = SHIPPED, now: datetime | None = Non
     else:
         if folder is not None:
             refreshed = _look(health, "refreshed", folder, "Run: pi models refresh")
-    used = max((found for found in (shipped, refreshed) if found), key=lambda found: found.generated_at, default=None)
-    if used is not None:
-        age = (now or datetime.now(UTC)) - used.generated_at
-        if age > STALE:
-            health.notes.append(f"The data in use is {age.days} days old. Run: pi models refresh")
-    if refreshed is not None and used is shipped:
-        health.notes.append("The refreshed data is older than what ships, and not used")
+    found = [one for one in (shipped, refreshed) if one is not None]
+    _note_age(health, found, now or datetime.now(UTC))
+    if refreshed is not None and shipped is not None:
+        if all(shipped.time(provider) >= refreshed.time(provider) for provider in refreshed.providers):
+            health.notes.append("The refreshed data is older than what ships, and not used")
+        elif any(source.get("rules") != quirks().digest for source in refreshed.sources.values()):
+            health.notes.append("The refreshed data was made by another version of the package. Run: pi models refresh")
     return health
+
+
+def _note_age(health: Health, sets: list[CatalogSet], now: datetime) -> None:
+    providers = sorted({provider for one in sets for provider in one.providers})
+    ages = {
+        provider: now - max(one.time(provider) for one in sets if provider in one.providers) for provider in providers
+    }
+    old = [provider for provider, age in ages.items() if age > STALE]
+    if old:
+        whose = "all providers" if len(old) == len(providers) else ", ".join(old)
+        days = max(ages[provider] for provider in old).days
+        health.notes.append(f"The data of {whose} is {days} days old. Run: pi models refresh")
 
 
 def _look(health: Health, what: str, folder: Path, way_out: str) -> CatalogSet | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -33,7 +34,8 @@ class _Gone(Exception):  # noqa: N818 - no error: the reader starts again
 class Catalog:
     """Models by provider and id. A provider's file is read when it is asked for.
 
-    Refreshed data wins when it is newer than what ships. Where it is damaged or lacks a provider, what ships is used.
+    For each provider the newer data wins, that which was fetched or that which ships. Where the fetched data is damaged
+    or lacks a provider, what ships is used.
 
     :param directory: the folder of refreshed data; ``catalog`` in the agent's folder by default.
     :param installed: the folder of the data that ships.
@@ -87,6 +89,11 @@ class Catalog:
             self._models[provider, model_id] = Model.model_validate(row)
         return self._models[provider, model_id]
 
+    def time(self, provider: str) -> datetime | None:
+        """Return how old the data of a provider is; ``None`` if there is no such provider."""
+        file = self.origin(provider)
+        return next((opened.time(provider) for opened in self._opened() if opened.path(provider) == file), None)
+
     def origin(self, provider: str) -> Path | None:
         """Return the file that the models of a provider are read from."""
         return self._of(provider)[0]
@@ -114,9 +121,8 @@ class Catalog:
         return self._rows[provider]
 
     def _first(self, provider: str) -> tuple[Path | None, dict[str, dict[str, Any]]]:
-        for opened in self._opened():
-            if provider not in opened.providers:
-                continue
+        having = [opened for opened in self._opened() if provider in opened.providers]
+        for opened in sorted(having, key=lambda opened: opened.time(provider), reverse=True):
             try:
                 return opened.path(provider), opened.rows(provider)
             except FileNotFoundError:
@@ -128,14 +134,9 @@ class Catalog:
         return None, {}
 
     def _opened(self) -> list[CatalogSet]:
-        """The sets to look in, the one that wins first."""
+        """The sets to look in. Of equally old ones the one that ships is the first."""
         if self._sets is None:
-            self._sets = []
-            refreshed, shipped = self._open_refreshed(), self._open_shipped()
-            if refreshed is not None and (shipped is None or refreshed.generated_at > shipped.generated_at):
-                self._sets.append(refreshed)
-            if shipped is not None:
-                self._sets.append(shipped)
+            self._sets = [found for found in (self._open_shipped(), self._open_refreshed()) if found is not None]
         return self._sets
 
     def _open_refreshed(self) -> CatalogSet | None:

@@ -110,6 +110,7 @@ class _Refresh:
         self._rules = quirks().digest
         self._now = datetime.now(UTC).isoformat(timespec="seconds")
         self._rows = {name: {row["id"]: row for row in catalog.rows(name)} for name in catalog.providers()}
+        self._times = {name: time.isoformat() for name in self._rows if (time := catalog.time(name)) is not None}
         self._sources = self._remembered(directory) if not catalog.problems() else {}
 
     @staticmethod
@@ -150,6 +151,7 @@ class _Refresh:
             self._rows,
             generated_at=self._now,
             sources=self._sources,
+            times={name: time for name, time in self._times.items() if time != self._now},
             written=lambda name: step(f"wrote {name}"),
         )
 
@@ -159,7 +161,9 @@ class _Refresh:
 
     def _take(self, answer: Fetched, source: SourceReport) -> None:
         source.size, source.unchanged = answer.size, answer.unchanged
-        if not source.unchanged:
+        if source.unchanged:
+            self._times |= {name: self._now for name in self._rows if self._gives(source.name, name)}
+        else:
             try:
                 made = _READERS[source.name](answer.data, quirks())
             except ValueError as error:
@@ -192,6 +196,7 @@ class _Refresh:
             source.removed += _named(provider, old.keys() - rows.keys())
             source.changed += _named(provider, {key for key in rows.keys() & old.keys() if rows[key] != old[key]})
             self._rows[provider] = rows
+            self._times[provider] = self._now
 
 
 def _named(provider: str, ids: set[str]) -> list[str]:

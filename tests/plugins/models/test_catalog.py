@@ -195,6 +195,11 @@ class TestReading:
             ({"schemaVersion": 1, "files": []}, "'files' must be an object of file names and their SHA-256"),
             ({"schemaVersion": 1, "files": {}, "generatedAt": "soon"}, "'generatedAt' must be a time with a time zone"),
             ({"schemaVersion": 1, "files": {}, "generatedAt": "2026-01-01"}, "'generatedAt' must be a time with"),
+            (
+                {"schemaVersion": 1, "files": {}, "generatedAt": LONG_AGO, "times": {"groq": 1}},
+                "'times.groq' must be a time with a time zone, got 1",
+            ),
+            ({"schemaVersion": 1, "files": {}, "generatedAt": LONG_AGO, "times": []}, "'times' must be an object"),
         ],
     )
     def test_a_damaged_manifest(self, tmp_path: Path, installed: Path, manifest: object, fault: str) -> None:

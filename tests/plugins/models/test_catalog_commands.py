@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from pi_plugins.models._catalog_set import CatalogSet
 from pi_plugins.models._health import check
 from pi_plugins.models._listing import nearest, price, search, table, tokens
 from pi_plugins.models.catalog import SHIPPED, Catalog
@@ -373,7 +374,26 @@ class TestCheck:
         assert len(now) == 2
         later = check(made, now=datetime.now(UTC) + timedelta(days=31, hours=1))
         assert later.faults == []
-        assert later.notes == ["The data in use is 31 days old. Run: pi models refresh"]
+        assert later.notes == ["The data of all providers is 31 days old. Run: pi models refresh"]
+
+    def test_data_of_one_source_that_is_old(self, home: Home, source: SourceServer) -> None:
+        TestRefresh().settings(home, modelsDev="http://127.0.0.1:1/", openrouter=source.address)
+        source.body = openrouter(*({"id": f"m/{number}"} for number in range(200)))
+        home.run("refresh")
+        shipped = CatalogSet(SHIPPED).generated_at
+        (note,) = check(Catalog().directory, now=shipped + timedelta(days=40)).notes
+        assert "openrouter" not in note
+        assert "groq" in note
+        assert note.endswith("is 40 days old. Run: pi models refresh")
+
+    def test_refreshed_data_of_another_version(self, home: Home, source: SourceServer) -> None:
+        folder = self.refreshed(home, source)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["sources"]["models.dev"]["rules"] = "other"
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        assert check(Catalog().directory).notes == [
+            "The refreshed data was made by another version of the package. Run: pi models refresh"
+        ]
 
     def test_refreshed_data_that_is_older_than_what_ships(self, home: Home, source: SourceServer) -> None:
         folder = self.refreshed(home, source)

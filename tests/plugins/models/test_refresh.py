@@ -266,6 +266,14 @@ class TestASourceThatFails:
         assert sorted(text.partition(":")[0] for text in report.faults) == ["groq", "openai"]
         assert any("1 models instead of 4, so the old ones stay" in text for text in report.faults)
 
+    def test_what_stays_as_it_is_does_not_become_newer(self, place: Place, source: SourceServer) -> None:
+        source.body["groq"]["models"] = {"m0": entry()}
+        place.refresh(source)
+        shipped(place.installed.with_name("newer"), models_dev(context=7), "2025-01-01T00:00:00+00:00")
+        catalog = Catalog(place.directory, place.installed.with_name("newer"))
+        assert {row["contextWindow"] for row in catalog.rows("groq")} == {7}
+        assert {row["contextWindow"] for row in catalog.rows("openai")} == {2000}
+
     def test_a_loss_can_be_accepted(self, place: Place, source: SourceServer) -> None:
         source.body["groq"]["models"] = {"m0": entry()}
         (report,) = place.refresh(source, allow_drop=True)
