@@ -83,8 +83,8 @@ def models(provider: dict[str, Any]) -> dict[str, Any]:
 
 SKILL = "---\nname: demo\ndescription: Demo skill. Use for demos.\n---\nDo the demo.\n"
 PROJECT = {"project/.pi/settings.json": {"defaultTools": ["read"]}}
-LONG = {".pi/agent/settings.json": {"compaction": {"reserveTokens": 12000, "keepRecentTokens": 500}}}
-BY_HAND = "## Goal\nsummary text"
+LONG: Final = {".pi/agent/settings.json": {"compaction": {"reserveTokens": 12000, "keepRecentTokens": 600}}}
+SUMMARY: Final = "## Goal\nsummary text"
 RUNS: Final[dict[str, Run]] = {
     "auth-command-fails": Run(
         [], {**models(NO_KEY), ".pi/agent/auth.json": {"local": {"type": "api_key", "key": "!exit 3"}}}
@@ -135,8 +135,8 @@ DIFFERENT: Final = {
     "print-length": "a cut answer is printed, told on standard error, and the exit code is 1",
 }
 NOT_HERE: Final = {
-    "json-compaction-threshold": "its own test: the words of the summary's request are ours",
-    "json-continue-after-compaction": "its own test, which goes on from the one above",
+    "json-compaction-threshold": "has a test of its own",
+    "json-continue-after-compaction": "has a test of its own, since it goes on from the one above",
     "rpc-basic": "its own test: the commands were not recorded",
 }
 
@@ -178,7 +178,21 @@ def shape(record: dict[str, Any]) -> Any:
         return kind, record["entry"]["type"], record["entry"].get("replacement")
     if kind == "turn_end":
         return kind, record["message"]["stopReason"], len(record["toolResults"])
-    kept = ("version", "toolCallId", "toolName", "args", "attempt", "maxAttempts", "delayMs", "success", "aborted")
+    if kind == "compaction_end":
+        result = record["result"]
+        return kind, record["reason"], record["aborted"], record["willRetry"], sorted(result), result["tokensBefore"]
+    kept = (
+        "reason",
+        "version",
+        "toolCallId",
+        "toolName",
+        "args",
+        "attempt",
+        "maxAttempts",
+        "delayMs",
+        "success",
+        "aborted",
+    )
     return kind, {name: record[name] for name in kept if name in record}
 
 
@@ -243,3 +257,42 @@ def test_a_recorded_run_does_the_same_here(case: Path, tmp_path: Path) -> None:
     assert bool(done.stderr) or not recorded["stderr"]
     asked = [request_shape(request, str(tmp_path)) for request in server.requests]
     assert asked == [request_shape(request, "<home>") for request in recorded["requests"]]
+
+
+def answers(recorded: dict[str, Any]) -> list[Reply]:
+    """The answers of a recorded run, in order."""
+    found = [record["message"] for record in recorded["stdout"] if record["type"] == "message_end"]
+    return [
+        Reply(message["content"][0]["text"], usage=(message["usage"]["input"], message["usage"]["output"]))
+        for message in found
+        if message["role"] == "assistant"
+    ]
+
+
+def test_a_compacted_session_does_the_same_and_goes_on(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    folder = request.config.getoption("cli_dir")
+    if folder is None:
+        pytest.skip("the recorded runs are not here")
+    first, second = (
+        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("json-compaction-threshold", "json-continue-after-compaction")
+    )
+    one, two, three = answers(first)
+    (tmp_path / "project").mkdir()
+    pi = Pi(tmp_path)
+    pi.folder = tmp_path / "project"
+    with model_server([one, two, Reply(SUMMARY), three, *answers(second)]) as server:
+        write(tmp_path, Run(files=LONG), server)
+        for recorded in (first, second):
+            arguments = [argument for argument in recorded["args"] if argument not in ("-e", "<path>")]
+            before = len(server.requests)
+            done = pi.run(*arguments, environ={"HV": "hv"})
+            assert done.returncode == 0, done.stderr
+            assert shapes([json.loads(line) for line in done.stdout.splitlines()]) == shapes(recorded["stdout"])
+            asked = server.requests[before:]
+            # The summary is asked for, and told to the model, in words of our own.
+            roles = [[message["role"] for message in request["body"]["messages"]] for request in recorded["requests"]]
+            assert [[message["role"] for message in asked_["body"]["messages"]] for asked_ in asked] == roles
+            assert ["tools" in asked_["body"] for asked_ in asked] == [
+                "tools" in r["body"] for r in recorded["requests"]
+            ]
