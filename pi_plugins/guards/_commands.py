@@ -11,14 +11,30 @@ from typing import Final
 from ._shell import Redirect, ShellCommand, read_commands
 from ._shell_words import ShellSyntaxError, Word
 
-_SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
+_SHELLS: Final = frozenset({"sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh"})
 _RUNNERS: Final = frozenset(
     {
-        *("builtin", "busybox", "chroot", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid"),
-        *("stdbuf", "strace", "sudo", "time", "timeout", "unshare", "watch", "xargs"),
+        *(
+            "builtin",
+            "busybox",
+            "chroot",
+            "chrt",
+            "command",
+            "doas",
+            "entr",
+            "env",
+            "exec",
+            "flock",
+            "ionice",
+            "ltrace",
+        ),
+        *("nice", "nohup", "parallel", "script", "setsid", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset"),
+        *("time", "timeout", "unshare", "watch", "xargs", "xvfb-run"),
     }
 )
 """Programs that run the program named in their arguments."""
+_LINE_RUNNERS: Final = frozenset({"entr", "parallel", "script", "su", "watch"})
+"""Programs that have a shell run an argument."""
 _FIND_ACTIONS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LONE_OPTIONS: Final = frozenset({"--norc", "--noprofile", "--login", "--posix", "--verbose", "--restricted"})
 _PLAIN: Final = re.compile(r"[^\s'\"\\;&|()<>`#$]+")
@@ -84,6 +100,8 @@ def _inner_lines(words: Sequence[Word]) -> Iterator[str]:
         elif program in ("eval", "trap"):
             wanted = arguments if program == "eval" else arguments[:1]
             yield " ".join(_certain(word, f"what {program} runs") for word in wanted)
+        elif program in _LINE_RUNNERS:
+            yield from (word.text for word in arguments if word.certain and re.search(r"[\s;&|`$]", word.text))
         elif program == "env" and any(re.match(r"-[A-Za-z]*S|--split-string", word.text) for word in arguments):
             raise ShellSyntaxError("env makes a command of a text")
 
@@ -129,8 +147,9 @@ def _command(command: ShellCommand) -> Command:
     words = command.words
     variants = [_joined([*command.assignments, *words], quote=True), _joined([*command.assignments, *words])]
     for start in _starts(words):
-        variants.append(_joined(words[start:]))
-        variants.append(_joined([_without_folder(words[start]), *words[start + 1 :]]))
+        shown = [_joined(words[start:]), _joined([_without_folder(words[start]), *words[start + 1 :]])]
+        # Which program it is decides over all the rest: one that is not certain may be a shell.
+        variants += shown if words[start].certain else [(text, 0) for text, _ in shown]
     return Command(variants[0][0], tuple(dict.fromkeys(variants)))
 
 

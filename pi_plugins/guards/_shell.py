@@ -15,6 +15,8 @@ from ._shell_words import META, ShellSyntaxError, Word, WordReader
 _BLANK: Final = " \t"
 _DEEPEST: Final = 20
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=")
+_SPLIT_SIGN: Final = re.compile(r"[$<>&|;(`]\\\n")
+"""A sign that the next line may go on, such as ``$`` before ``(``: the shell puts lines together before it looks."""
 _SKIPPED: Final = frozenset({"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "!", "{", "}"})
 _UNKNOWN: Final = frozenset({"case", "select", "function", "coproc"})
 _REDIRECTIONS: Final = ("<<<", "<<-", "<<", "<(", "<&", "<>", "<", ">(", ">>", ">|", ">&", ">")
@@ -42,6 +44,8 @@ def read_commands(line: str) -> list[ShellCommand]:
 
     :raises ShellSyntaxError: it is not certain which ones these are.
     """
+    if _SPLIT_SIGN.search(line):
+        raise ShellSyntaxError("a line goes on in the middle of a sign")
     reader = _Reader(line, [], 0)
     reader.read("")
     return reader.found
@@ -169,12 +173,10 @@ class _Reader(WordReader):
             self.nested()
             command.words.append(_unknown(operator + "...)"))
         elif operator in ("<<", "<<-"):
-            begin = self.at
             word = self._target()
             if not word.certain:
                 raise ShellSyntaxError("the end of a here-document is not certain")
-            raw = self.text[begin : self.at]
-            heredocs.append(_Heredoc(word.text, operator == "<<-", not re.search(r"['\"\\]", raw)))
+            heredocs.append(_Heredoc(word.text, operator == "<<-", not word.quoted))
         elif operator == "<<<":
             self._target()
         else:

@@ -71,6 +71,7 @@ class WordReader(ABC):
         """Read the commands of another text."""
 
     def word(self) -> Word:
+        """Read a word, up to what ends one."""
         word = Word()
         begin = self.at
         while self.at < len(self.text) and self.peek() not in META:
@@ -204,9 +205,11 @@ class WordReader(ABC):
         self.at += 1
 
     def peek(self) -> str:
+        """Return the next character, empty at the end."""
         return self.text[self.at : self.at + 1]
 
     def starts(self, text: str) -> bool:
+        """Return whether a text comes next."""
         return self.text.startswith(text, self.at)
 
 
