@@ -8,9 +8,10 @@ import re
 import shutil
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
+from ._batches import Batch
 from ._errors import ToolError, system_error
 from ._process import Pipe, end, start
 from ._regex import LinePattern
@@ -63,7 +64,8 @@ class Search:
 
     def __init__(self, query: Query, cwd: str) -> None:
         ripgrep = find_ripgrep()
-        self.argv = _own_program(query) if ripgrep is None else _ripgrep(ripgrep, query)
+        self._query = query
+        self._argv = _own_program(query) if ripgrep is None else _ripgrep(ripgrep, query)
         self.cwd = cwd
         self.unreadable = 0
         self._running: deque[_Program] = deque()
@@ -78,14 +80,16 @@ class Search:
         """Whether another program may be started."""
         return len(self._running) < _PROGRAMS
 
-    async def start(self, files: Sequence[str]) -> None:
+    async def start(self, batch: Batch) -> None:
         """Begin to search some files.
 
         :raises ToolError: the program cannot be started.
         """
         program = await _Program.open()
         self._running.append(program)
-        await program.start([*self.argv, *files], self.cwd)
+        argv = _own_program(self._query) if batch.large else self._argv
+        files = ["./-" if path == "-" else path for path in batch.files]  # a bare one would be the standard input
+        await program.start([*argv, *files], self.cwd)
 
     async def lines(self) -> AsyncGenerator[Line]:
         """Give what was found in the files that were started first, in the order of the files.
@@ -97,7 +101,7 @@ class Search:
             match = _LINE.fullmatch(raw)
             if match is not None:
                 text = match[4].rstrip(b"\r").decode("utf-8", "replace").removeprefix("\ufeff")
-                yield Line(os.fsdecode(match[1]), int(match[2]), match[3] == b":", text)
+                yield Line(os.fsdecode(match[1]).removeprefix("./"), int(match[2]), match[3] == b":", text)
         self.unreadable += await program.unreadable()
         self._running.popleft()
         await program.close()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pi_core import Tool, ToolContext, ToolResult
 
 from ._arguments import count, unreadable_notice
-from ._content import HEAD_BYTES, sniff, to_text
+from ._batches import Batches
+from ._content import to_text
 from ._errors import ToolError, system_error
 from ._files import open_regular
 from ._glob import PathTest, path_test
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _LIMIT = 100
 _FIRST_BATCH_BYTES = 20_000
 _BATCH_BYTES = 100_000
-_ARGUMENT_COST = 9
 _MAX_LIMIT = 1_000_000
 _MAX_CONTEXT = 1000
 
@@ -87,15 +87,15 @@ class _Grep:
             raise ToolError(f"Path not found: {path}")
         self._walk = Walk(path, options.directory(), stop)
         if os.path.isdir(path):
-            self._directory = path
-            self._files = self._below(path_test(arguments.get("glob") or "*"))
+            directory, files = path, self._below(path_test(arguments.get("glob") or "*"))
         else:
             _open_file(path).close()
-            self._directory, name = os.path.split(path)
-            self._files = iter([name])
+            directory, name = os.path.split(path)
+            files = iter([name])
+        self._batches = Batches(directory, files)
         self._search = Search(
             Query(pattern=pattern, ignore_case=ignore_case, context=self._context, limit=self._limit + 1),
-            self._directory,
+            directory,
         )
         self._output: list[str] = []
         self._before: list[Line] = []
@@ -128,28 +128,18 @@ class _Grep:
             await self._search.close()
 
     async def _start_batch(self, size: int) -> bool:
-        files = await in_thread(lambda: self._next_batch(size), self._stop)
-        if files:
-            await self._search.start(files)
-        return bool(files)
+        batch = await in_thread(lambda: self._batches.next(size), self._stop)
+        if batch is not None:
+            await self._search.start(batch)
+        return batch is not None
 
     @property
     def _done(self) -> bool:
         return self._more or self._size > self._options.max_bytes
 
-    def _next_batch(self, most: int) -> list[str]:
-        batch: list[str] = []
-        size = 0
-        for path in self._files:
-            batch.append(path)
-            size += len(os.fsencode(path)) + _ARGUMENT_COST
-            if size >= most:
-                break
-        return batch
-
     async def _take(self, line: Line) -> None:
         if line.path != self._judged[0]:
-            self._judged = (line.path, await in_thread(lambda: self._is_text(line.path), self._stop))
+            self._judged = (line.path, await in_thread(lambda: self._batches.is_text(line.path), self._stop))
             self._binary += not self._judged[1]
             self._before.clear()
         if not self._judged[1]:
@@ -169,13 +159,6 @@ class _Grep:
             self._show(line)
         else:
             self._before.append(line)
-
-    def _is_text(self, path: str) -> bool:
-        try:
-            with open_regular(os.path.join(self._directory, path)) as file:
-                return sniff(file.read(HEAD_BYTES)).encoding is not None
-        except (OSError, ToolError):
-            return False
 
     def _show(self, line: Line) -> None:
         text, cut = truncate_line(line.text)
@@ -202,6 +185,9 @@ class _Grep:
             details["linesTruncated"] = True
         if self._binary:
             notices.append("1 binary file matches" if self._binary == 1 else f"{self._binary} binary files match")
+        if self._batches.left_out:
+            one = self._batches.left_out == 1
+            notices.append(f"{self._batches.left_out} large binary {'file was' if one else 'files were'} not searched")
         notices += unreadable_notice(self._walk.unreadable, "directory", "directories")
         notices += unreadable_notice(self._search.unreadable, "file", "files")
         text = output.content if self._output else "No matches found"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
+import sys
 import time
 from contextlib import aclosing
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from pi_core import AbortController
 from pi_plugins.tools import _search
+from pi_plugins.tools._batches import LARGE_BYTES, Batch
 from pi_plugins.tools._regex import line_pattern
 from pi_plugins.tools._search import Query, Search, find_ripgrep
 
@@ -225,7 +228,7 @@ def test_files_that_cannot_be_read_are_counted(grep: Any) -> None:
 
     async def run() -> tuple[list[str], int]:
         search = Search(Query(line_pattern("hit"), ignore_case=False, context=0, limit=10), str(grep.root))
-        await search.start(["a.txt", "b.txt", "c.txt"])
+        await search.start(Batch(["a.txt", "b.txt", "c.txt"]))
         async with aclosing(search.lines()) as lines:
             return [line.path async for line in lines], search.unreadable
 
@@ -266,3 +269,39 @@ def test_a_pattern_that_takes_for_ever_can_be_stopped(work: Any, monkeypatch: py
         "Operation aborted" if how == "abort" else "Tool grep timed out after 1 seconds"
     )
     assert 0.9 < seconds < 8
+
+
+def test_large_files_are_searched_in_their_turn(grep: Any) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        grep.write(name, "hit\n")
+    with (grep.root / "b.txt").open("ab") as file:
+        line = b"x" * 999 + b"\n"
+        for _ in range(LARGE_BYTES // 1_000_000 + 1):
+            file.write(line * 1000)
+        file.write(b"hit again\n")
+
+    assert grep.text("grep", pattern="hi[t]", context=1).split("\n") == [
+        "a.txt:1: hit", "b.txt:1: hit", f"b.txt-2- {'x' * 500}... [truncated]",
+        f"b.txt-68001- {'x' * 500}... [truncated]", "b.txt:68002: hit again", "c.txt:1: hit", "",
+        "[Some lines truncated to 500 chars. Use read tool to see full lines]",
+    ]  # fmt: skip
+
+
+def test_a_huge_file_without_lines_takes_no_memory(grep: Any) -> None:
+    for name, content in (("image.bin", b"\0"), ("dump.json", b"{")):
+        os.truncate(grep.write(name, content * 9000), 2 * 1024**3)
+    grep.write("z.txt", "hit\n")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+
+    text = grep.text("grep", pattern="hit")
+
+    assert text == "z.txt:1: hit\n\n[1 large binary file was not searched. 1 file could not be read]"
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # in KiB, on macOS in bytes
+    assert after < max(before, 800_000 if sys.platform == "linux" else 800_000_000)
+
+
+def test_a_file_whose_name_means_the_standard_input(grep: Any) -> None:
+    grep.write("-", "hit\n")
+
+    assert grep.text("grep", pattern="hit") == "-:1: hit"
+    assert grep.text("grep", pattern="hit", path="-") == "-:1: hit"
