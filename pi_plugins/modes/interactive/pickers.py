@@ -1,0 +1,208 @@
+"""What the user chooses from lists: a model, a session, a place in the tree, one of the own messages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from .ui import Choice
+
+if TYPE_CHECKING:
+    from pi_core import Model
+    from pi_plugins.coding_agent import AgentSession
+    from pi_plugins.sessions import OutlineRow, Session, SessionInfo
+
+    from .ui import Ui
+
+ALL_FOLDERS: Final = "c-a"
+FORK: Final = "c-f"
+LABEL: Final = "c-l"
+SUMMARISE: Final = "c-s"
+DEFAULT: Final = "c-s"
+NEXT_FILTER: Final = "c-o"
+
+TreeFilter: TypeAlias = Literal["default", "no-tools", "user-only", "labeled-only", "all"]
+_FILTERS: Final[Sequence[TreeFilter]] = ("default", "no-tools", "user-only", "labeled-only", "all")
+_SAID: Final = frozenset({"message", "compaction", "branch_summary", "custom_message"})
+_DEEPEST: Final = 6
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+
+async def pick_model(ui: Ui, session: AgentSession, rows: Sequence[Mapping[str, Any]]) -> tuple[Model, str] | None:
+    """Let the user choose one of some models, the present one first marked.
+
+    :param rows: models as JSON objects.
+    :returns: the model, and the key it was chosen with; ``None`` when the user left.
+    """
+    from pi_plugins.models._listing import price, tokens
+
+    now = (session.model.provider, session.model.id)
+    choices, selected = [], 0
+    for position, row in enumerate(rows):
+        name = (row["provider"], row["id"])
+        if name == now:
+            selected = position
+        detail = f"{tokens(row.get('contextWindow', 0))}  {price(row.get('cost'))}"
+        choices.append(Choice(name, "/".join(name), f"{detail}  now" if name == now else detail))
+    keys = {DEFAULT: "also the default"}
+    chosen = await ui.select("Model", choices, keys=keys, selected=selected)
+    if chosen is None:
+        return None
+    model = session.models.model(*chosen[0].value)
+    return None if model is None else (model, chosen[1])
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------
+
+
+async def pick_session(ui: Ui, cwd: Path, folder: Path, *, current: Path | None = None) -> SessionInfo | None:
+    """Let the user choose a session of the folder, or of all folders.
+
+    :param cwd: the folder that the agent works in.
+    :param folder: the folder of all sessions.
+    :param current: the file of the session that is open, which is left out.
+    """
+    from pi_plugins.sessions import list_sessions
+
+    here = True
+    while True:
+        listed = await asyncio.to_thread(list_sessions, cwd if here else None, folder)
+        found = [info for info in listed if info.ref.path != current]
+        if not found and here:
+            here = False
+            continue
+        if not found:
+            ui.show(f"There is no other session in {folder}")
+            return None
+        now = time.time()
+        choices = [Choice(info, _title(info), _about(info, now, here)) for info in found]
+        title = "Sessions of this folder" if here else "Sessions of all folders"
+        chosen = await ui.select(title, choices, keys={ALL_FOLDERS: "all folders" if here else "this folder"})
+        if chosen is None:
+            return None
+        if chosen[1] != ALL_FOLDERS:
+            picked: SessionInfo = chosen[0].value
+            return picked
+        here = not here
+
+
+def _title(info: SessionInfo) -> str:
+    return info.title or "(nothing said)"
+
+
+def _about(info: SessionInfo, now: float, here: bool) -> str:
+    about = f"{age(now - info.ref.modified / 1e9)}, {info.messages} messages"
+    return about if here else f"{about}, {info.ref.header.cwd}"
+
+
+def age(seconds: float) -> str:
+    """Return how long ago something was, in few characters."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"
+
+
+# --- the tree -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TreePick:
+    """What the user wants with an entry.
+
+    :param key: ``enter`` to go there, or one of the keys of the picker.
+    """
+
+    entry_id: str
+    key: str
+    label: str | None = None
+
+
+async def pick_entry(
+    ui: Ui, store: Session, *, shown: TreeFilter = "default", selected: str | None = None
+) -> TreePick | None:
+    """Let the user choose an entry of the tree, and what to do with it.
+
+    :param shown: which entries are listed to begin with.
+    :param selected: id of the entry to begin at; the present position by default.
+    """
+    from pi_plugins.sessions import outline
+
+    keys = {SUMMARISE: "summarise and go", FORK: "fork", LABEL: "label", NEXT_FILTER: "show more or less"}
+    at = selected or store.leaf_id
+    while True:
+        current = {entry.id for entry in store.path_to()} if store.leaf_id is not None else set()
+        rows = [row for row in outline(store) if _is_shown(row, shown)]
+        if not rows and shown == "default":
+            ui.show("Nothing was said in this session yet")
+            return None
+        choices = [Choice(row, _line(row, current), _short_time(row.entry.timestamp)) for row in rows]
+        position = next((place for place, row in enumerate(rows) if row.entry.id == at), max(0, len(rows) - 1))
+        chosen = await ui.select(f"Tree: {shown}", choices, keys=keys, selected=position)
+        if chosen is None:
+            return None
+        row, key = chosen[0].value, chosen[1]
+        if key != NEXT_FILTER:
+            return TreePick(row.entry.id, key, row.label)
+        at = row.entry.id
+        shown = _FILTERS[(_FILTERS.index(shown) + 1) % len(_FILTERS)]
+
+
+def _is_shown(row: OutlineRow, shown: TreeFilter) -> bool:
+    entry = row.entry
+    match shown:
+        case "all":
+            return True
+        case "labeled-only":
+            return row.label is not None
+        case "user-only":
+            return entry.role == "user"
+        case "no-tools" if entry.role == "toolResult":
+            return False
+    return (entry.type in _SAID and entry.role != "system") or row.label is not None
+
+
+def _line(row: OutlineRow, current: set[str]) -> str:
+    mark = "●" if row.is_leaf else "│" if row.entry.id in current else " "
+    label = f"[{row.label}] " if row.label else ""
+    return f"{mark} {'  ' * min(row.depth, _DEEPEST)}{label}{row.text}"
+
+
+def _short_time(timestamp: str) -> str:
+    return timestamp[11:16]
+
+
+# --- messages -----------------------------------------------------------------------------------------------------
+
+
+async def pick_message(ui: Ui, session: AgentSession) -> str | None:
+    """Let the user choose one of the own messages on the present branch; returns the id of its entry."""
+    points = session.moves.fork_points()
+    if not points:
+        ui.show("Nothing was said in this session yet")
+        return None
+    choices = [Choice(entry_id, " ".join(text.split()) or "(no text)") for entry_id, text in points]
+    chosen = await ui.select("Fork before", choices, selected=len(choices) - 1)
+    return None if chosen is None else str(chosen[0].value)
+
+
+__all__ = [
+    "ALL_FOLDERS",
+    "DEFAULT",
+    "FORK",
+    "LABEL",
+    "NEXT_FILTER",
+    "SUMMARISE",
+    "TreeFilter",
+    "TreePick",
+    "age",
+    "pick_entry",
+    "pick_message",
+    "pick_model",
+    "pick_session",
+]
