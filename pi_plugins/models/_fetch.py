@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pi_core import ConfigError
 from pi_core import __version__ as version
+from pi_plugins.config.secrets import without_secrets
 
 if TYPE_CHECKING:
     import httpx
@@ -50,6 +51,7 @@ async def fetch_all(
     :param etags: what each source gave last, where its data is still in use.
     :param seconds: time for each answer, to its last byte.
     :param proxy: address of a proxy; what the environment says without one.
+    :raises ConfigError: the proxy is no address of one.
     """
     import httpx
 
@@ -58,13 +60,17 @@ async def fetch_all(
             async with asyncio.timeout(seconds):
                 return await _fetch(client, addresses[name], etags.get(name))
         except TimeoutError:
-            return SourceError(f"{addresses[name]}: no complete answer within {seconds:g} s")
+            return SourceError(f"{without_secrets(addresses[name])}: no complete answer within {seconds:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return SourceError(f"{addresses[name]}: {type(error).__name__}: {error}".rstrip(": "))
+            return SourceError(f"{without_secrets(addresses[name])}: {type(error).__name__}: {error}".rstrip(": "))
         except SourceError as error:
             return error
 
-    async with httpx.AsyncClient(headers=_HEADERS, follow_redirects=True, timeout=seconds, proxy=proxy) as client:
+    try:
+        made = httpx.AsyncClient(headers=_HEADERS, follow_redirects=True, timeout=seconds, proxy=proxy)
+    except (ValueError, ImportError, httpx.InvalidURL):
+        raise ConfigError("The proxy cannot be used: expected an address such as http://HOST:PORT") from None
+    async with made as client:
         answers = await asyncio.gather(*map(ask, addresses))
     return dict(zip(addresses, answers, strict=True))
 
@@ -75,14 +81,16 @@ async def _fetch(client: httpx.AsyncClient, address: str, etag: str | None) -> F
         if response.status_code == _NOT_MODIFIED and etag is not None:
             return Fetched(None, 0, etag, unchanged=True)
         if not response.is_success:
-            raise SourceError(f"{address}: the server answered {response.status_code} {response.reason_phrase}")
+            raise SourceError(
+                f"{without_secrets(address)}: the server answered {response.status_code} {response.reason_phrase}"
+            )
         content = bytearray()
         async for chunk in response.aiter_bytes():
             content += chunk
             if len(content) > SIZE_LIMIT:
-                raise SourceError(f"{address}: more than {SIZE_LIMIT // (1024 * 1024)} MB")
+                raise SourceError(f"{without_secrets(address)}: more than {SIZE_LIMIT // (1024 * 1024)} MB")
         try:
             data = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise SourceError(f"{address}: not JSON: {error}") from None
+            raise SourceError(f"{without_secrets(address)}: not JSON: {error}") from None
         return Fetched(data, len(content), response.headers.get("etag"))

@@ -126,6 +126,8 @@ def models_show(name: str, as_json: bool) -> int:
 @click.option("--allow-drop", is_flag=True, help="Accept that a provider loses more than half of its models.")
 def models_refresh(strict: bool, seconds: float, allow_drop: bool) -> int:
     """Fetch newer data from public catalogs; the settings modelSources name them."""
+    from pi_plugins.config.secrets import without_secrets
+
     from .catalog import Catalog
     from .refresh import refresh
 
@@ -139,7 +141,7 @@ def models_refresh(strict: bool, seconds: float, allow_drop: bool) -> int:
     if not addresses:
         raise ConfigError("There is nothing to fetch: the setting modelSources names no source")
     for name, address in addresses.items():
-        click.echo(f"{name}: asking {address}", err=True)
+        click.echo(f"{name}: asking {without_secrets(address)}", err=True)
     reports = refresh(
         directory,
         addresses,

@@ -15,6 +15,7 @@ from typing import Any, Final
 from filelock import FileLock, Timeout
 
 from pi_core import ConfigError
+from pi_plugins.config.secrets import without_secrets
 
 from ._catalog_set import CatalogSet, write_set
 from ._fetch import Fetched, SourceError, fetch_all
@@ -123,7 +124,7 @@ class _Refresh:
         return {
             name: known["etag"]
             for name, known in self._sources.items()
-            if self._addresses.get(name) == known.get("address")
+            if without_secrets(self._addresses.get(name, "")) == known.get("address")
             and known.get("rules") == self._rules
             and isinstance(known.get("etag"), str)
         }
@@ -134,7 +135,7 @@ class _Refresh:
         """Take over what the sources gave, and say what became of each."""
         reports = []
         for name, answer in answers.items():
-            source = SourceReport(name, self._addresses[name])
+            source = SourceReport(name, without_secrets(self._addresses[name]))
             if isinstance(answer, SourceError):
                 source.error = str(answer)
             else:

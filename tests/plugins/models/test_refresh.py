@@ -237,6 +237,20 @@ class TestASourceThatFails:
         assert "http://127.0.0.1:1/: ConnectError" in reports[0].error
         assert "nonsense" in reports[1].error
 
+    def test_no_password_is_said_or_kept(self, place: Place, source: SourceServer) -> None:
+        address = source.address.replace("http://", "http://me:secret@")
+        (report,) = refresh(place.directory, {"models.dev": address}, installed=place.installed)
+        assert source.asked[0]["authorization"].startswith("Basic ")
+        assert "***@127.0.0.1" in report.address
+        source.status = 500
+        (failed,) = refresh(place.directory, {"models.dev": address}, installed=place.installed)
+        kept = [path.read_text() for path in place.directory.rglob("*.json")]
+        assert not [text for text in (*kept, str(report), str(failed)) if "secret" in text]
+
+    def test_a_proxy_that_is_none(self, place: Place, source: SourceServer) -> None:
+        with pytest.raises(ConfigError, match=r"^The proxy cannot be used: expected an address"):
+            place.refresh(source, proxy="me:secret@nowhere")
+
     def test_a_slow_answer(self, place: Place, source: SourceServer) -> None:
         released = threading.Event()
         source.before = released.wait
