@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import stat
 import subprocess
 from pathlib import Path
@@ -247,15 +248,21 @@ def run(shell: Path, line: str) -> set[str]:
     """The programs that a line starts."""
     for name in set(os.listdir(shell)) - {"bin"}:
         (shell / name).unlink()
-    with contextlib.suppress(subprocess.TimeoutExpired):  # a loop without end
-        subprocess.run(
-            [shell / "bin" / "bash", "-c", line],
-            cwd=shell,
-            env={"PATH": str(shell / "bin")},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=2,
-            check=False,
-        )
+    process = subprocess.Popen(
+        [shell / "bin" / "bash", "-c", line],
+        cwd=shell,
+        env={"PATH": str(shell / "bin")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a loop without end
+            process.wait(timeout=2)
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # what it left in the background
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     log = shell / "ran"
     return set(log.read_text(encoding="utf-8").split()) if log.exists() else set()
