@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from .context import as_messages
+from .errors import ConfigError
+from .messages import ThinkingLevel
+from .providers import Model
 
 if TYPE_CHECKING:
     from .events import MessageStartEvent, MessageUpdateEvent
-    from .messages import AgentMessage, ThinkingLevel
-    from .providers import Model
+    from .messages import AgentMessage
     from .tools import Tool
 
 QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
@@ -52,21 +54,23 @@ class MessageQueue:
 
 
 class AgentState:
-    """What an agent is at the moment. Assigning ``messages`` or ``tools`` stores a copy of the list.
+    """What an agent is at the moment. What is assigned is checked; of ``messages`` and ``tools`` the list is copied.
 
-    :raises TypeError: there is something else among them.
+    :raises TypeError: it is something else, or there is something else among them.
+    :raises ValueError: there is no such thinking level.
+    :raises ConfigError: two tools have one name.
     """
 
     __slots__ = (
         "_messages",
+        "_model",
+        "_system_prompt",
+        "_thinking_level",
         "_tools",
         "error_message",
         "is_streaming",
-        "model",
         "open",
         "running",
-        "system_prompt",
-        "thinking_level",
     )
 
     def __init__(
@@ -88,6 +92,39 @@ class AgentState:
         self.open: MessageStartEvent | MessageUpdateEvent | None = None
 
     @property
+    def system_prompt(self) -> str:
+        """The system prompt of the next run."""
+        return self._system_prompt
+
+    @system_prompt.setter
+    def system_prompt(self, system_prompt: str) -> None:
+        if not isinstance(system_prompt, str):
+            raise TypeError(f"system_prompt is a text, perhaps empty, got {type(system_prompt).__name__}")
+        self._system_prompt = system_prompt
+
+    @property
+    def model(self) -> Model:
+        """Whom the next run asks."""
+        return self._model
+
+    @model.setter
+    def model(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"model is a Model, got {type(model).__name__}; Build.resolve_model() finds one by name")
+        self._model = model
+
+    @property
+    def thinking_level(self) -> ThinkingLevel:
+        """How much the model of the next run is asked to think."""
+        return self._thinking_level
+
+    @thinking_level.setter
+    def thinking_level(self, thinking_level: ThinkingLevel) -> None:
+        if thinking_level not in get_args(ThinkingLevel):
+            raise ValueError(f"thinking_level is one of {', '.join(get_args(ThinkingLevel))}, got {thinking_level!r}")
+        self._thinking_level = thinking_level
+
+    @property
     def messages(self) -> list[AgentMessage]:
         """The transcript."""
         return self._messages
@@ -106,9 +143,13 @@ class AgentState:
         from .tools import Tool
 
         found = list(tools)
+        names: set[str] = set()
         for given in found:
             if not isinstance(given, Tool):
                 raise TypeError(f"expected a Tool, got {type(given).__name__}; @tool makes one of a typed function")
+            if given.name in names:
+                raise ConfigError(f"two tools are named '{given.name}'; give each a name of its own, or leave one out")
+            names.add(given.name)
         self._tools = found
 
     @property

@@ -36,8 +36,10 @@ class Agent(RunActions):
     :param steering_queue: replaces the queue of steering messages, and with it ``steering_mode``.
     :param follow_up_queue: replaces the queue of follow-up messages, and with it ``follow_up_mode``.
     :param callables: implementations of hooks by name: ``before_tool_call=...``.
-    :raises ConfigError: there is no stream function, no default one, and no provider for the model.
-    :raises TypeError: a callable for a hook that does not exist, or a model, message or tool that is none.
+    :raises ConfigError: there is no stream function, no default one, and no provider for the model; or two tools have
+        one name.
+    :raises TypeError: a callable for a hook that does not exist, or a model, message, tool or text that is none.
+    :raises ValueError: there is no such thinking level, queue mode or way to execute tools.
     """
 
     def __init__(
@@ -65,10 +67,6 @@ class Agent(RunActions):
             raise TypeError("Agent: pass plugins or hooks, not both")
         if tool_execution not in ("parallel", "sequential"):
             raise ValueError(f"Agent: tool_execution is parallel or sequential, got {tool_execution!r}")
-        if not isinstance(model, Model):
-            raise TypeError(
-                f"Agent: model is a Model, got {type(model).__name__}; Build.resolve_model() finds one by name"
-            )
         # Naming an agent is cheap; making one prepares what its runs need, so that the first is not slower.
         from . import _agent_run
         from ._registry import Registry, collect_contributions
