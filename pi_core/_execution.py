@@ -12,7 +12,7 @@ from ._run import Run
 from .errors import error_text
 from .events import ToolExecutionUpdateEvent
 from .messages import ImageContent, OpaqueContent, TextContent, ToolResultMessage, Usage
-from .tools import ToolCall, ToolResult, ignore_update
+from .tools import UNSET, ToolCall, ToolResult, ignore_update, to_json_value
 
 ABORTED = "Operation aborted"
 _BLOCKS = (TextContent, ImageContent, OpaqueContent)
@@ -38,12 +38,17 @@ async def end_all(tasks: Sequence[asyncio.Future[None]]) -> None:
 def checked(name: str, result: Any) -> ToolResult:
     """Return a result whose content is a list of blocks; blocks in JSON form are taken too.
 
-    :raises TypeError: it is no result, or its content or usage is something else.
+    :raises TypeError: it is no result, its content or usage is something else, or its data would fail when it is
+        written down.
     """
     if not isinstance(result, ToolResult):
         raise TypeError(f"Tool {name} gave {type(result).__name__} instead of a ToolResult")
     if result.usage is not None and not isinstance(result.usage, Usage):
         raise TypeError(f"Tool {name} gave {type(result.usage).__name__} instead of a Usage")
+    if result.details is not None:
+        _writable(name, "details", result.details)
+    if result.structured_content is not UNSET:
+        _writable(name, "structured content", result.structured_content)
     content = result.content
     if content is None:
         return result
@@ -58,6 +63,18 @@ def checked(name: str, result: Any) -> ToolResult:
     except ValueError as error:
         raise TypeError(f"Tool {name} gave content that is not a list of text and image blocks: {error}") from error
     return replace(result, content=message.content)
+
+
+def _writable(name: str, kind: str, data: Any) -> None:
+    try:
+        # In lists, because a message adds levels of its own.
+        to_json_value([[[data]]], fallback=_no_text)
+    except Exception as error:
+        raise TypeError(f"Tool {name} gave {kind} that cannot be written as JSON: {error}") from error
+
+
+def _no_text(value: Any) -> None:
+    """Spare an object being made a text, which nobody would read."""
 
 
 class Execution:

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_type_hints, overload
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
@@ -256,8 +257,9 @@ class Tool:
             from ._threads import in_thread
 
             value = await in_thread(self.execute, given, context)
-            if inspect.isawaitable(value):
-                value = await value
+        # A function may return the call of another one that it did not await.
+        if not isinstance(value, ToolResult) and inspect.isawaitable(value):
+            value = await value
         return to_result(value)
 
     def _model_arguments(self, arguments: dict[str, Any]) -> BaseModel:
@@ -341,11 +343,20 @@ class ToolCallOutcome:
         return data
 
 
-def to_json_value(value: Any) -> Any:
-    """Return ``value`` as JSON data; objects JSON does not know become what pydantic makes of them, or their text."""
+def to_json_value(value: Any, fallback: Callable[[Any], Any] = str) -> Any:
+    """Return ``value`` as JSON data; objects JSON does not know become what pydantic makes of them, or their text.
+
+    :param fallback: makes something else of an object that would become its text.
+    :raises ValueError: it holds itself, or is nested too deep.
+    """
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
-    return TypeAdapter(Any).dump_python(value, mode="json", fallback=str)
+    return _anything().dump_python(value, mode="json", fallback=fallback)
+
+
+@cache
+def _anything() -> TypeAdapter[Any]:
+    return TypeAdapter(Any)
 
 
 def to_result(value: Any) -> ToolResult:

@@ -316,6 +316,41 @@ def test_content_in_json_form_becomes_blocks_and_other_content_an_error() -> Non
     assert [event.to_json()["isError"] for event in log.of("tool_execution_end")] == [False, True]
 
 
+def holding_itself() -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    data["itself"] = data
+    return data
+
+
+def nested(levels: int) -> list[Any]:
+    data: list[Any] = []
+    for _ in range(levels):
+        data = [data]
+    return data
+
+
+@pytest.mark.parametrize("data", [holding_itself(), nested(300)], ids=["a circle", "too deep"])
+@pytest.mark.parametrize(("field", "name"), [("details", "details"), ("structured_content", "structured content")])
+def test_data_that_cannot_be_written_as_json_is_the_failure_of_its_call(data: Any, field: str, name: str) -> None:
+    async def give(arguments: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.text("fine", **{field: data})
+
+    agent, _, log = scripted_agent(calls("give"), "done", tools=[make_tool("give", give)])
+    messages = run(agent.prompt("go"))
+    assert texts(log)["c1"].startswith(f"Tool give gave {name} that cannot be written as JSON: ")
+    assert [message.to_json()["role"] for message in messages] == ["user", "assistant", "toolResult", "assistant"]
+
+
+def test_details_as_deep_as_json_can_be_stay() -> None:
+    async def give(arguments: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.text("fine", details=nested(200))
+
+    agent, _, log = scripted_agent(calls("give"), "done", tools=[make_tool("give", give)])
+    messages = run(agent.prompt("go"))
+    assert texts(log) == {"c1": "fine"}
+    assert messages[2].to_json()["details"] == nested(200)
+
+
 def test_content_that_a_hook_puts_in_place_is_checked_too() -> None:
     patches: dict[str, Any] = {"c1": [{"type": "text", "text": "patched"}], "c2": "patched"}
 

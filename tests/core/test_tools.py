@@ -245,6 +245,23 @@ def test_an_async_callable_object_is_awaited_in_the_loop() -> None:
     assert text_of(call(made)) == threading.main_thread().name
 
 
+def test_a_call_that_a_function_returns_and_did_not_await_is_awaited() -> None:
+    async def inner(x: int) -> str:
+        return f"{x} it is"
+
+    @tool
+    async def outer(x: int) -> Any:
+        """Leave the work to another function."""
+        return inner(x)
+
+    @tool
+    def threaded(x: int) -> Any:
+        """The same, in a thread."""
+        return inner(x)
+
+    assert text_of(call(outer, x=3)) == text_of(call(threaded, x=3)) == "3 it is"
+
+
 def test_progress_is_a_text_or_a_result() -> None:
     seen: list[ToolResult] = []
     context = ToolContext("c", on_update=seen.append)
