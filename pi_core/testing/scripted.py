@@ -154,14 +154,26 @@ class Reply:
 def _block_from_json(data: Any) -> ScriptedBlock:
     match data:
         case {"text": str(text)}:
-            return Say(text, data.get("chunks", ()))
+            return Say(text, _chunks(data))
         case {"thinking": str(thinking)}:
-            return Think(thinking, data.get("chunks", ()))
+            return Think(thinking, _chunks(data))
         case {"toolCall": {"name": str(name)} as call}:
-            return Call(name, call.get("arguments", {}), call.get("id", ""), chunks=data.get("chunks", ()))
+            arguments, id_ = call.get("arguments", {}), call.get("id", "")
+            if not isinstance(arguments, dict):
+                raise ValueError(f"scripted reply: arguments of a toolCall are an object, got {arguments!r}")
+            if not isinstance(id_, str):
+                raise ValueError(f"scripted reply: the id of a toolCall is a text, got {id_!r}")
+            return Call(name, arguments, id_, chunks=_chunks(data))
         case {"wait": True}:
             return Wait(Barrier())
     raise ValueError(f"scripted reply: a block needs text, thinking, toolCall with a name, or wait, got {data!r}")
+
+
+def _chunks(data: Mapping[str, Any]) -> list[str]:
+    chunks = data.get("chunks", [])
+    if not isinstance(chunks, list) or not all(isinstance(chunk, str) for chunk in chunks):
+        raise ValueError(f"scripted reply: chunks are a list of texts, the pieces that are streamed, got {chunks!r}")
+    return chunks
 
 
 @dataclass(slots=True)

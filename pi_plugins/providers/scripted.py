@@ -9,11 +9,16 @@ import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ConfigDict
 
 from pi_core import ConfigError, Context, Model, StreamEvent, StreamOptions, hookimpl
-from pi_core.testing import SCRIPTED_MODEL, Reply, ScriptedProvider
+
+if TYPE_CHECKING:
+    from pi_core.testing import Reply, ScriptedProvider
+
+_API: Final = "scripted"
 
 
 class ScriptedPlugin:
@@ -38,7 +43,7 @@ class ScriptedPlugin:
     @property
     def api(self) -> str:
         """The api the model names."""
-        return ScriptedProvider.api
+        return _API
 
     @hookimpl
     def register_providers(self) -> list[ScriptedPlugin]:
@@ -48,11 +53,17 @@ class ScriptedPlugin:
     @hookimpl
     async def resolve_model(self, name: str | None) -> Model | None:
         """Know ``scripted/scripted``; never a default."""
-        return SCRIPTED_MODEL if name == "scripted/scripted" else None
+        if name != "scripted/scripted":
+            return None
+        from pi_core.testing import SCRIPTED_MODEL
+
+        return SCRIPTED_MODEL
 
     def stream(self, model: Model, context: Context, options: StreamOptions) -> AsyncIterator[StreamEvent]:
         """Play the next reply."""
         if self._provider is None:
+            from pi_core.testing import ScriptedProvider
+
             self._provider = ScriptedProvider(*self._replies())
         return self._provider.stream(model, context, options)
 
@@ -62,6 +73,8 @@ class ScriptedPlugin:
             raise ConfigError(
                 "The scripted provider has no script: name a JSON file in PI_SCRIPT or its option 'script'"
             )
+        from pi_core.testing import Reply
+
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             if not isinstance(data, list):

@@ -181,6 +181,10 @@ def test_replies_of_json() -> None:
         ({"blocks": [{"toolCall": {"arguments": {}}}]}, "a block needs text"),
         ({"text": 3}, "a block needs text"),
         ({"blocks": [{"wait": False}]}, "a block needs text"),
+        ({"blocks": [{"text": "x", "chunks": 5}]}, "chunks are a list of texts, the pieces that are streamed, got 5"),
+        ({"blocks": [{"thinking": "x", "chunks": [1]}]}, "chunks are a list of texts"),
+        ({"blocks": [{"toolCall": {"name": "t", "arguments": []}}]}, "arguments of a toolCall are an object, got []"),
+        ({"blocks": [{"toolCall": {"name": "t", "id": 1}}]}, "the id of a toolCall is a text, got 1"),
     ],
 )
 def test_json_that_is_no_reply_says_what_is_wrong(data: Any, why: str) -> None:
