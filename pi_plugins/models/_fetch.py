@@ -60,11 +60,12 @@ async def fetch_all(
             async with asyncio.timeout(seconds):
                 return await _fetch(client, addresses[name], etags.get(name))
         except TimeoutError:
-            return SourceError(f"{without_secrets(addresses[name])}: no complete answer within {seconds:g} s")
+            why = f"no complete answer within {seconds:g} s"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return SourceError(f"{without_secrets(addresses[name])}: {type(error).__name__}: {error}".rstrip(": "))
+            why = f"{type(error).__name__}: {error}".rstrip(": ")
         except SourceError as error:
-            return error
+            why = str(error)
+        return SourceError(without_secrets(f"{addresses[name]}: {why}"))
 
     try:
         made = httpx.AsyncClient(headers=_HEADERS, follow_redirects=True, timeout=seconds, proxy=proxy)
@@ -81,16 +82,14 @@ async def _fetch(client: httpx.AsyncClient, address: str, etag: str | None) -> F
         if response.status_code == _NOT_MODIFIED and etag is not None:
             return Fetched(None, 0, etag, unchanged=True)
         if not response.is_success:
-            raise SourceError(
-                f"{without_secrets(address)}: the server answered {response.status_code} {response.reason_phrase}"
-            )
+            raise SourceError(f"the server answered {response.status_code} {response.reason_phrase}")
         content = bytearray()
         async for chunk in response.aiter_bytes():
             content += chunk
             if len(content) > SIZE_LIMIT:
-                raise SourceError(f"{without_secrets(address)}: more than {SIZE_LIMIT // (1024 * 1024)} MB")
+                raise SourceError(f"more than {SIZE_LIMIT // (1024 * 1024)} MB")
         try:
             data = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise SourceError(f"{without_secrets(address)}: not JSON: {error}") from None
+            raise SourceError(f"not JSON: {error}") from None
         return Fetched(data, len(content), response.headers.get("etag"))

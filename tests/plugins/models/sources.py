@@ -62,6 +62,13 @@ def shipped(folder: Path, raw: dict[str, Any] | None = None, generated_at: str =
     return folder
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that has gone."""
+
+
 class SourceServer:
     """Answers as a public catalog does.
 
@@ -99,8 +106,7 @@ class SourceServer:
             def log_message(self, *arguments: Any) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}/models"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
