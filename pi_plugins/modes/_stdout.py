@@ -11,11 +11,16 @@ from typing import Any
 
 from pi_core import ConfigError
 
+from ._deep_json import deep_json
+
 
 def json_line(data: Mapping[str, Any]) -> bytes:
     """Return one line of JSON, ended by LF; half a surrogate pair becomes its escape, since it has no UTF-8."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n"
-    return text.encode("utf-8", "backslashreplace")
+    try:
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        text = deep_json(data)
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 @contextmanager
