@@ -28,8 +28,10 @@ class _Place:
         from pi_plugins.config.trust import saved_trust
 
         self.cwd = Path(os.path.realpath(Path.cwd()))
-        settings = load_settings(self.cwd, trusted=saved_trust(self.cwd) is True).settings
-        self.directory = sessions_dir(self.cwd, settings, directory=directory)
+        loaded = load_settings(self.cwd, trusted=saved_trust(self.cwd) is True)
+        for warning in loaded.warnings:
+            click.echo(warning, err=True)
+        self.directory = sessions_dir(self.cwd, loaded.settings, directory=directory)
 
     def find(self, text: str) -> Path:
         return find_session(text, self.cwd, self.directory)

@@ -143,7 +143,7 @@ def find_session(
     """
     if exact:
         found = [ref for ref in refs(directory, cwd) if ref.id == text][:1]
-    elif "/" in text or os.sep in text or text.endswith(".jsonl") or (cwd / text).is_file():
+    elif "/" in text or os.sep in text or text.endswith(".jsonl"):
         return _at(cwd / Path(text).expanduser())
     else:
         found = _by_beginning(text, refs(directory, cwd)) or _by_beginning(text, refs(directory))

@@ -131,7 +131,8 @@ class SessionFile:
         :param kept: where the old file stays.
         :raises ConfigError: it could not be done; the file is as it was.
         """
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        target = Path(os.path.realpath(self.path))
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         descriptor = None
         try:
             descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
@@ -139,8 +140,8 @@ class SessionFile:
             _write(descriptor, data)
             os.fsync(descriptor)
             if not kept.exists():
-                shutil.copy2(self.path, kept)
-            os.replace(temporary, self.path)
+                shutil.copy2(target, kept)
+            os.replace(temporary, target)
         except OSError as error:
             if descriptor is not None:
                 os.close(descriptor)

@@ -106,6 +106,15 @@ def test_a_beginning_that_fits_several_lists_them_and_a_whole_id_is_one(pi: Pi, 
     assert pi("path", "abc-1").out == f"{talk.path}\n"
 
 
+def test_settings_say_where_sessions_are_and_what_is_wrong_with_them_is_told(pi: Pi, tmp_path: Path) -> None:
+    (tmp_path / "agent").mkdir()
+    text = '{"sessionDir": "~/elsewhere", "theme": 5}'
+    (tmp_path / "agent" / "settings.json").write_text(text, encoding="utf-8")
+    done = pi("list")
+    assert "settings.json:1" in done.err
+    assert f"is in {Path.home() / 'elsewhere'}" in done.err
+
+
 def test_what_was_said_is_shown_as_markdown(pi: Pi, talk: Session) -> None:
     shown = pi("show", "abc").out
     assert shown.startswith("# Session abc-1\n")

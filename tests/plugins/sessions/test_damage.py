@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pi_core import ConfigError
 from pi_plugins.sessions.session import Session
 
 from .talking import HEADER, assistant, entry, result, texts, user, written
@@ -203,6 +204,8 @@ def test_version_1_gets_ids_in_memory_and_in_the_file_with_the_first_entry(tmp_p
         ids = [one.id for one in session.entries]
         assert path.read_bytes() == before
         session.append_message(user("new"))
+        with pytest.raises(ConfigError, match="writes this session"):
+            Session.open(path)
     assert [one.id for one in read(path).entries[:-1]] == ids
     records = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
     assert records[0] == {"type": "session", "version": 3, **{key: header[key] for key in header if key != "type"}}
@@ -212,6 +215,17 @@ def test_version_1_gets_ids_in_memory_and_in_the_file_with_the_first_entry(tmp_p
     with Session.open(path) as session:
         session.append_message(user("newer"))
     assert texts(read(path).projection().messages) == ["s", "m3", "new", "newer"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_an_old_file_behind_a_link_is_written_anew_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    path = written(tmp_path / "real" / "a.jsonl", entry(1, None), header={**HEADER, "version": 2})
+    (tmp_path / "link.jsonl").symlink_to(path)
+    with Session.open(tmp_path / "link.jsonl") as session:
+        session.append_message(user("new"))
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert texts(read(path).projection().messages) == ["m1", "new"]
 
 
 def test_version_2_messages_of_hooks_become_custom_ones(tmp_path: Path) -> None:

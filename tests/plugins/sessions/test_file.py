@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -205,6 +206,34 @@ def test_what_a_full_disk_refuses_stays_in_memory_and_is_written_when_there_is_r
     with Session.open(path) as again:
         assert again.problems == []
         assert [text[:5] for text in texts(again.projection().messages)] == ["hi", "lost?", "yyyyy", "room "]
+
+
+def test_where_a_failed_write_cannot_be_taken_back_the_next_entry_has_a_line_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = begun(tmp_path)
+    write = os.write
+    written: list[int] = []
+
+    def half(descriptor: int, data: memoryview) -> int:
+        if written:
+            raise OSError(errno.EIO, "Input/output error")
+        written.append(write(descriptor, data[:20]))
+        return 20
+
+    def refuse(descriptor: int, size: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", half)
+        patch.setattr(os, "ftruncate", refuse)
+        with pytest.raises(ConfigError, match="Input/output error; 1 entry is only in memory"):
+            session.append_message(assistant("a"))
+    session.append_message(user("b"))
+    session.close()
+    again = Session.open(path_of(session), read_only=True)
+    assert texts(again.projection().messages) == ["hi", "a", "b"]
+    assert again.problems == [f"{path_of(session)}:3: the line is damaged and skipped"]
 
 
 def test_a_file_that_cannot_be_made_leaves_nothing_behind(tmp_path: Path) -> None:
