@@ -96,6 +96,7 @@ def _plugin_options(cwd: Path, settings: Settings) -> dict[str, dict[str, Any]]:
         "cwd": None if cwd == Path.cwd() else str(cwd),
         "shell": settings.shell_path,
         "command_prefix": settings.shell_command_prefix,
+        "resize_images": None if settings.images.auto_resize else False,
     }
     options = dict(settings.plugins)
     tools = {name: value for name, value in shared.items() if value is not None} | options.get("tools", {})
