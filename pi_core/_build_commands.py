@@ -108,7 +108,21 @@ def freeze(out: Path, file: Path) -> None:
     click.echo(f"Wrote {out}, {out.stat().st_size / 1e6:.1f} MB, with {', '.join(wanted)} and what they need")
 
 
-@build_commands.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+class _PassedOn(click.Command):
+    """A command that passes its arguments on, with the ``--`` that click would take away."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Leave what follows ``--`` as it is."""
+        end = args.index("--") if "--" in args else len(args)
+        after = tuple(args[end:])
+        left = super().parse_args(ctx, args[:end])
+        ctx.params["arguments"] += after
+        return left
+
+
+@build_commands.command(
+    "run", cls=_PassedOn, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[FILE] [ARGUMENTS]...")
 @click.pass_obj
 def run(runner: Runner, arguments: tuple[str, ...]) -> int:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from pi_core._build_commands import build_commands
 from pi_core._build_file import read_build_file
+from pi_core._click import invoke
 from pi_core.cli import run
 
 PLUGIN = """
@@ -43,6 +45,26 @@ def test_a_wrong_build_option_says_so(
     monkeypatch.chdir(tmp_path)
     assert run(arguments) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        (["-p", "--", "--verbose"], [".", "-p", "--", "--verbose"]),
+        (["team.toml", "-p", "--", "--verbose"], ["team.toml", "-p", "--", "--verbose"]),
+        (["team.toml", "--", "--", "-x"], ["team.toml", "--", "--", "-x"]),
+        (["--mode", "json", "hi"], [".", "--mode", "json", "hi"]),
+    ],
+)
+def test_run_passes_on_where_the_options_of_pi_end(arguments: list[str], given: list[str]) -> None:
+    seen: list[list[str]] = []
+
+    def runner(passed: list[str]) -> int:
+        seen.append(passed)
+        return 7
+
+    assert invoke(build_commands, ["run", *arguments], runner, "pi build") == 7
+    assert seen == [["--build", *given]]
 
 
 def test_new_writes_a_file_that_loads(
