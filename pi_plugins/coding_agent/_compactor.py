@@ -12,7 +12,7 @@ from pi_plugins.sessions.compaction import (
     CompactionPreparation,
     CompactionReason,
     CompactionResult,
-    context_tokens,
+    TokenMeter,
     prepare,
     should_compact,
     summarize,
@@ -30,6 +30,7 @@ class Compactor:
     def __init__(self, session: AgentSession) -> None:
         self._session = session
         self._task: asyncio.Task[CompactionResult] | None = None
+        self._meter = TokenMeter()
         self.enabled = session.settings.compaction.enabled
 
     @property
@@ -50,7 +51,7 @@ class Compactor:
     def tokens(self) -> int:
         """Return the estimated tokens of the context."""
         session = self._session
-        return context_tokens(session.agent.state.messages, fixed=session.fixed_tokens)
+        return self._meter.tokens(session.agent.state.messages, fixed=session.fixed_tokens)
 
     @property
     def possible(self) -> bool:

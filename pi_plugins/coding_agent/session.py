@@ -223,7 +223,7 @@ class AgentSession:
             hooks=self.agent.hooks,
         )
         self.agent.state.system_prompt = self._prompt_text
-        described = [tool.description + json.dumps(tool.parameters) for tool in self.agent.state.tools]
+        described = [tool.description + json.dumps(tool.schema) for tool in self.agent.state.tools]
         self.fixed_tokens = text_tokens(len(self._prompt_text) + sum(map(len, described)))
 
     async def set_tools(self, names: Iterable[str]) -> None:

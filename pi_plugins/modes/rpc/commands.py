@@ -283,8 +283,9 @@ async def _export(session: AgentSession, given: Given, send: Send) -> Any:
 
     if session.store.path is None:
         raise BadCommandError("The session is kept in memory: there is no file to export")
-    target = _optional_text(given, "outputPath")
-    return {"path": str(await asyncio.to_thread(export_session, session.store.path, target and Path(target)))}
+    named = _optional_text(given, "outputPath")
+    target = None if named is None else Path(named)
+    return {"path": str(await asyncio.to_thread(export_session, session.store.path, target))}
 
 
 COMMANDS: Final[Mapping[str, Run]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .branch import summarize_branch
-from .estimate import context_tokens, message_tokens, should_compact
+from .estimate import TokenMeter, context_tokens, message_tokens, should_compact
 from .limits import ModelLimits, limits_for
 from .prepare import prepare
 from .summarise import summarize
@@ -24,6 +24,7 @@ __all__ = [
     "CompactionResult",
     "Complete",
     "ModelLimits",
+    "TokenMeter",
     "context_tokens",
     "limits_for",
     "message_tokens",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from pi_core import AgentMessage, AssistantMessage, CustomMessage, Model, Usage
@@ -32,20 +32,53 @@ def text_tokens(characters: int) -> int:
     return math.ceil(characters / _CHARACTERS_PER_TOKEN)
 
 
-def context_tokens(messages: Sequence[AgentMessage], *, fixed: int = 0) -> int:
-    """Return how many tokens the next request has.
+class TokenMeter:
+    """Tells how many tokens the next request has; of messages that only grow it looks at each once.
 
-    What the last response reported is taken as it is, and what came after it is estimated. A response from before
-    the last compaction says nothing about the context that followed it.
+    What the last response reported is taken as it is, and what came after it is estimated. A response from before the
+    last compaction says nothing about the context that followed it.
+    """
+
+    def __init__(self) -> None:
+        self._source: Sequence[AgentMessage] | None = None
+        self._seen = 0
+        self._compacted = -1
+        self._reported: int | None = None
+        self._estimated = 0
+
+    def tokens(self, messages: Sequence[AgentMessage], *, fixed: int = 0) -> int:
+        """Return the tokens of a request with these messages.
+
+        :param messages: the same list as in the last call, when it is only longer now.
+        :param fixed: estimated tokens of the system prompt and the tools; a report includes them.
+        """
+        if messages is not self._source or len(messages) < self._seen:
+            self._source, self._seen, self._reported, self._estimated = messages, 0, None, 0
+            times = (message.timestamp for message in messages if message.role == _COMPACTION_ROLE)
+            self._compacted = max(times, default=-1)
+        for position in range(self._seen, len(messages)):
+            self._add(messages[position])
+        self._seen = len(messages)
+        return (fixed if self._reported is None else self._reported) + self._estimated
+
+    def _add(self, message: AgentMessage) -> None:
+        if (
+            isinstance(message, AssistantMessage)
+            and message.stop_reason not in ("error", "aborted")
+            and message.timestamp > self._compacted
+            and (used := used_tokens(message.usage))
+        ):
+            self._reported, self._estimated = used, 0
+        else:
+            self._estimated += message_tokens(message)
+
+
+def context_tokens(messages: Sequence[AgentMessage], *, fixed: int = 0) -> int:
+    """Return how many tokens the next request has, as :class:`TokenMeter` tells it.
 
     :param fixed: estimated tokens of the system prompt and the tools; a report includes them.
     """
-    position = _last_report(messages)
-    if position is None:
-        return fixed + _sum(messages)
-    report = messages[position]
-    assert isinstance(report, AssistantMessage)
-    return used_tokens(report.usage) + _sum(messages[position + 1 :])
+    return TokenMeter().tokens(messages, fixed=fixed)
 
 
 def used_tokens(usage: Usage) -> int:
@@ -60,21 +93,3 @@ def should_compact(tokens: int, model: Model, settings: CompactionSettings) -> b
     """
     limits = limits_for(settings, model)
     return limits.enabled and model.context_window > 0 and tokens > model.context_window - limits.reserve_tokens
-
-
-def _last_report(messages: Sequence[AgentMessage]) -> int | None:
-    since = max((message.timestamp for message in messages if message.role == _COMPACTION_ROLE), default=-1)
-    for position in range(len(messages) - 1, -1, -1):
-        message = messages[position]
-        if (
-            isinstance(message, AssistantMessage)
-            and message.stop_reason not in ("error", "aborted")
-            and message.timestamp > since
-            and used_tokens(message.usage)
-        ):
-            return position
-    return None
-
-
-def _sum(messages: Iterable[AgentMessage]) -> int:
-    return sum(message_tokens(message) for message in messages)

@@ -52,7 +52,7 @@ class Case:
     ) -> None:
         self.folder = folder
         self.agent_dir = folder / "agent"
-        self.agent_dir.mkdir(exist_ok=True)
+        self.agent_dir.mkdir(parents=True, exist_ok=True)
         (self.agent_dir / "settings.json").write_text(json.dumps(settings or {}), encoding="utf-8")
         self.cwd = folder / "project"
         self.cwd.mkdir(exist_ok=True)
