@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import importlib.util
-import struct
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +11,7 @@ from pi_core import ImageContent, Model
 
 from ._content import HEAD_BYTES, IMAGES, sniff
 from ._errors import ToolError
+from ._image_headers import BrokenImageError, size_of
 from ._truncate import format_size
 
 if TYPE_CHECKING:
@@ -34,10 +32,6 @@ _SENT_AS_THEY_ARE = frozenset({"image/png", "image/jpeg", "image/gif", "image/we
 def can_resize() -> bool:
     """Say whether Pillow is installed."""
     return importlib.util.find_spec("PIL") is not None
-
-
-class BrokenImageError(ValueError):
-    """The content is not what its first bytes promise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +134,7 @@ def prepare_image(name: str, data: bytes, limits: ImageLimits | None = None) -> 
         raise ToolError(f"{name} is no image")
     require_small_image(name, len(data), limits)
     try:
-        width, height = _MEASURES[mime](data)
-        if width < 1 or height < 1:
-            raise BrokenImageError("it has no pixels")
+        width, height = size_of(data, mime)
         if width * height > _MAX_SOURCE_PIXELS:
             raise ToolError(f"{name}: {width}x{height} pixels are too many; resize it with bash")
         if limits.resize:
@@ -152,8 +144,8 @@ def prepare_image(name: str, data: bytes, limits: ImageLimits | None = None) -> 
             if changed is not None:
                 data, mime, notes = changed
                 return PreparedImage(_block(data, mime), notes)
-    except (BrokenImageError, struct.error, IndexError) as error:
-        raise ToolError(f"{name}: damaged {mime} file, {str(error) or 'it ends too early'}") from None
+    except BrokenImageError as error:
+        raise ToolError(f"{name}: damaged {mime} file, {error}") from None
     if mime not in _SENT_AS_THEY_ARE:
         raise ToolError(
             f"{name}: models do not read {mime}; convert it to PNG with bash and read that, or install the extra "
@@ -168,76 +160,3 @@ def prepare_image(name: str, data: bytes, limits: ImageLimits | None = None) -> 
 
 def _block(data: bytes, mime: str) -> ImageContent:
     return ImageContent(data=base64.b64encode(data).decode(), mime_type=mime)
-
-
-def _png(data: bytes) -> tuple[int, int]:
-    position, size, pixels = 8, (0, 0), False
-    while True:
-        length, name = struct.unpack_from(">I4s", data, position)
-        end = position + 12 + length
-        if end > len(data):
-            raise BrokenImageError("it ends too early")
-        if zlib.crc32(data[position + 4 : end - 4]) != struct.unpack_from(">I", data, end - 4)[0]:
-            raise BrokenImageError("a checksum is wrong")
-        if name == b"IHDR":
-            size = struct.unpack_from(">II", data, position + 8)
-        pixels = pixels or name == b"IDAT"
-        position = end
-        if name == b"IEND":
-            break
-    if not pixels:
-        raise BrokenImageError("it holds no pixels")
-    return size
-
-
-def _jpeg(data: bytes) -> tuple[int, int]:
-    position = 2
-    while True:
-        if data[position] != 0xFF:
-            raise BrokenImageError("a segment is missing")
-        marker = data[position + 1]
-        if marker == 0xFF:
-            position += 1
-            continue
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack_from(">HH", data, position + 5)
-            return width, height
-        if marker in (0xD9, 0xDA):
-            raise BrokenImageError("its size is missing")
-        position += 2 + struct.unpack_from(">H", data, position + 2)[0]
-
-
-def _gif(data: bytes) -> tuple[int, int]:
-    if len(data) < 14:
-        raise BrokenImageError("it ends too early")
-    width, height = struct.unpack_from("<HH", data, 6)
-    return width, height
-
-
-def _webp(data: bytes) -> tuple[int, int]:
-    if data[:4] != b"RIFF" or struct.unpack_from("<I", data, 4)[0] + 8 > len(data):
-        raise BrokenImageError("it ends too early")
-    form = data[12:16]
-    if form == b"VP8X":
-        return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
-    if form == b"VP8L":
-        (bits,) = struct.unpack_from("<I", data, 21)
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    if form == b"VP8 ":
-        width, height = struct.unpack_from("<HH", data, 26)
-        return width & 0x3FFF, height & 0x3FFF
-    raise BrokenImageError("its first part is unknown")
-
-
-def _bmp(data: bytes) -> tuple[int, int]:
-    width, height = struct.unpack_from("<ii", data, 18)
-    return width, abs(height)
-
-
-_MEASURES: dict[str, Callable[[bytes], tuple[int, int]]] = {
-    "image/png": _png,
-    "image/jpeg": _jpeg,
-    "image/gif": _gif,
-    "image/webp": _webp,
-    "image/bmp": _bmp,
-}

@@ -12,9 +12,10 @@ that begins no repetition stands for itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ._char_class import complement, escape, stands_in_lines, written
 from ._errors import ToolError
 from ._glob import POSIX_RANGES
 
@@ -27,17 +28,11 @@ MAX_REPEAT = 1000
 _MAX_SIZE = 20_000
 _SIZES = {"w": 20, "d": 5, "s": 5}
 _MAX_DEPTH = 100
-_LAST = 0x10FFFF
-_IN_NO_LINE = ((0, 0), (0x0A, 0x0A), (0x0D, 0x0D), (0xD800, 0xDFFF))
-_SPACE = ((0x09, 0x09), (0x0B, 0x0C), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A),
-          (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000))  # fmt: skip
 _CONTROLS = {"a": 0x07, "f": 0x0C, "t": 0x09, "v": 0x0B}
 _REPEAT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _GROUP = re.compile(r"\?(?:P?<([A-Za-z_]\w*)>|([a-zA-Z]*)(?:-([a-zA-Z]+))?(:|\)))", re.ASCII)
 _HEX = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|[xuU]\{([0-9a-fA-F]{1,8})\}")
 _POSIX = re.compile(r"\[:(\^?)(\w+):\]")
-
-Ranges = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,7 @@ def line_pattern(pattern: str, *, literal: bool = False, ignore_case: bool = Fal
     if any(end in pattern for end in "\0\n\r"):
         raise ToolError("pattern must be one line of text: each line is searched by itself")
     if literal:
-        return LinePattern("".join(map(_escape, pattern)), "".join(map(_escape, pattern)))
+        return LinePattern("".join(map(escape, pattern)), "".join(map(escape, pattern)))
     return _Parser(pattern, ignore_case).parse()
 
 
@@ -215,7 +210,7 @@ class _Parser:
         match = _HEX.match(self._pattern, self._position + 1)
         if match is not None:
             code = int(next(filter(None, match.groups())), 16)
-            if code > _LAST or any(low <= code <= high for low, high in _IN_NO_LINE):
+            if not stands_in_lines(code):
                 raise self._error("no character of a line of text has this number")
             self._position = match.end()
             return code
@@ -243,7 +238,7 @@ class _Parser:
             if posix is not None and posix[2] in POSIX_RANGES:
                 self._position = posix.end()
                 ranges = POSIX_RANGES[posix[2]]
-                items += _complement(ranges) if posix[1] else ranges
+                items += complement(ranges) if posix[1] else ranges
                 continue
             if self._pattern.startswith(("&&", "--", "~~"), self._position):
                 raise self._error("operations on classes are not supported")
@@ -278,20 +273,18 @@ class _Parser:
         return self._escaped_character()
 
     def _character(self, code: int) -> _Node:
-        text = _escape(chr(code))
+        text = escape(chr(code))
         return _Node(self._in_case(text), self._in_case(text))
 
     def _set(self, items: Iterable[str | tuple[int, int]], *, negated: bool = False) -> _Node:
         """Return a class of characters; the end of a line and bytes that are no UTF-8 are in none."""
         items = list(items)
         letters = [f"\\{item}" for item in items if isinstance(item, str)]
-        ranges = _in_lines([item for item in items if not isinstance(item, str)])
-        if items and not letters and not ranges:
+        both = written([item for item in items if not isinstance(item, str)], letters, negated=negated)
+        if both is None:
             raise self._error("this class matches no character of a line")
-        body = _body(ranges)
-        ripgrep = f"[{'^' if negated else ''}{body}{''.join(letters)}]" if items else "."
         size = max((_SIZES[letter[1].lower()] for letter in letters), default=1)
-        return _Node(self._in_case(ripgrep), self._in_case(_python_class(body, letters, negated)), size)
+        return _Node(self._in_case(both[0]), self._in_case(both[1]), size)
 
     def _in_case(self, text: str) -> str:
         if self._ignore_case == self._default_case:
@@ -310,45 +303,3 @@ class _Parser:
     def _error(self, what: str) -> ToolError:
         shown = "".join(character if character.isprintable() else "\ufffd" for character in self._pattern)
         return ToolError(f"regex parse error:\n    {shown}\n    {' ' * self._position}^\nerror: {what}")
-
-
-def _python_class(body: str, letters: Sequence[str], negated: bool) -> str:
-    """Return a class for :mod:`re`, which has no class in a class and another idea of white space."""
-    inside = body + "".join(_IN_PYTHON.get(letter, letter) for letter in letters if letter.islower())
-    opposites = [f"[^{_IN_PYTHON.get(letter, letter.lower())}{_NEVER}]" for letter in letters if letter.isupper()]
-    if not negated:
-        parts = [f"[{inside}]"] * bool(inside) + opposites
-        return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
-    others = f"[^{inside}{_NEVER}]"
-    return f"(?:(?!{'|'.join(opposites)}){others})" if opposites else others
-
-
-def _body(ranges: Ranges) -> str:
-    return "".join(_escape(chr(low)) + (f"-{_escape(chr(high))}" if high > low else "") for low, high in ranges)
-
-
-def _escape(character: str) -> str:
-    """Return a character as it stands for itself in both programs, in a class too."""
-    return character if character.isalnum() or ord(character) > 0x7F else f"\\x{ord(character):02x}"
-
-
-def _complement(ranges: Ranges) -> list[tuple[int, int]]:
-    """Return all characters that are not in the ranges."""
-    result, begin = [], 0
-    for low, high in sorted(ranges):
-        if begin < low:
-            result.append((begin, low - 1))
-        begin = max(begin, high + 1)
-    return [*result, (begin, _LAST)]
-
-
-def _in_lines(ranges: Ranges) -> list[tuple[int, int]]:
-    """Return the ranges without what stands in no line of text."""
-    possible = _complement(_IN_NO_LINE)
-    return [(max(low, start), min(high, end)) for low, high in ranges for start, end in possible
-            if max(low, start) <= min(high, end)]  # fmt: skip
-
-
-_NEVER = r"\n\r\ud800-\udfff"
-_SPACES = _body(_SPACE)
-_IN_PYTHON = {r"\s": _SPACES, r"\S": _SPACES}

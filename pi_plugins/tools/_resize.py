@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from PIL import Image, ImageOps
 
-from ._images import BrokenImageError, ImageLimits, encoded_size
+from ._image_headers import BrokenImageError
+from ._images import ImageLimits, encoded_size
 
 _LOWER_QUALITIES = (70, 55, 40)
 _SHRINK = 0.75
