@@ -252,6 +252,9 @@ def test_a_recorded_run_does_the_same_here(case: Path, tmp_path: Path) -> None:
     assert done.returncode == recorded["exit_code"], done.stderr
     if isinstance(recorded["stdout"], list):
         assert shapes([json.loads(line) for line in printed.splitlines()]) == shapes(recorded["stdout"])
+    elif name == "list-models":
+        columns = [line.split()[:6] for line in printed.splitlines()]  # a column with prices follows here
+        assert columns == [line.split() for line in recorded["stdout"].splitlines()]
     else:
         assert printed == recorded["stdout"], done.stderr
     assert bool(done.stderr) or not recorded["stderr"]
