@@ -49,7 +49,7 @@ class Results:
         :param at: which call it is of.
         :returns: whether it is one of these.
         """
-        if at not in range(len(self.calls)) or self.calls[at].id != result.tool_call_id:
+        if not isinstance(at, int) or not 0 <= at < len(self.calls) or self.calls[at].id != result.tool_call_id:
             return False
         self.journal[at] = (entry_id, result)
         return True
@@ -90,26 +90,21 @@ class PlacedMessage:
         message = self._edited(self.entry_id, self.message)
         if message is None:
             return ()
-        return ((self.entry_id, message), *self._results(message))
+        results = self._results(message) if isinstance(message, AssistantMessage) else ()
+        return ((self.entry_id, message), *results)
 
-    def _results(self, message: AgentMessage) -> Iterator[Placed]:
-        if self.results is None or not isinstance(message, AssistantMessage):
-            return
-        kept = None if message is self.message else [call.id for call in message.tool_calls]
-        for at, call in enumerate(self.results.calls):
-            if kept is not None:
-                if call.id not in kept:
-                    continue
-                kept.remove(call.id)
-            yield self._result(self.results, at, message.timestamp)
-
-    def _result(self, results: Results, at: int, timestamp: int) -> Placed:
-        call, found = results.calls[at], results.get(at)
-        if found is None:
-            return None, interrupted(call, timestamp, ran=results.ran)
-        entry_id, result = found
-        edited = self._edited(entry_id, result)
-        return entry_id, _said(call, OMITTED, result.timestamp, is_error=False) if edited is None else edited
+    def _results(self, message: AssistantMessage) -> Iterator[Placed]:
+        results = self.results or Results([])
+        taken: set[int] = set()
+        for call in message.tool_calls:
+            at = next((at for at, own in enumerate(results.calls) if own.id == call.id and at not in taken), None)
+            taken |= set() if at is None else {at}
+            found = None if at is None else results.get(at)
+            if found is None:
+                yield None, interrupted(call, message.timestamp, ran=results.ran)
+                continue
+            entry_id, result = found
+            yield entry_id, self._edited(entry_id, result) or _said(call, OMITTED, result.timestamp, is_error=False)
 
     def _edited(self, entry_id: str, message: AgentMessage) -> AgentMessage | None:
         change = self.edits.get(entry_id) if self.edits else None

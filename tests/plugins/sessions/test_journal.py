@@ -154,3 +154,11 @@ def test_a_process_killed_in_a_batch_loses_no_result_that_was_recorded(tmp_path:
         found = texts(session.projection().messages)[2:]
         assert found == [f"{name}={'done' if str(at) in order else CUT}" for at, name in enumerate("abc")]
         assert session.problems == []
+
+
+@pytest.mark.parametrize("index", [None, "0", 0.0, -1, 1, 7])
+def test_a_journal_entry_that_names_no_call_has_no_effect(tmp_path: Path, index: object) -> None:
+    session, _ = asked(tmp_path, "a", "b")
+    session.append_custom("pi.tool_result", {"index": index, "message": result("a").to_json()})
+    assert texts(session.projection().messages)[2:] == [f"a={CUT}", f"b={CUT}"]
+    session.close()

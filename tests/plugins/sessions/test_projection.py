@@ -166,6 +166,14 @@ def test_a_response_without_one_of_its_calls_has_no_result_of_it() -> None:
     assert said(found) == ["c2", "c2=two"]
 
 
+def test_calls_that_an_edit_puts_in_or_moves_have_one_result_each() -> None:
+    found = session(assistant("said"), assistant("", "c1", "c2"), result("c1", "one"), result("c2", "two"))
+    calls = [{"type": "toolCall", "id": name, "name": "t", "arguments": {}} for name in ("c2", "new", "c1")]
+    found.append_context_edit(found.entries[0].id, calls[1:2])
+    found.append_context_edit(found.entries[1].id, calls)
+    assert said(found) == ["new", f"new={CUT}", "c2+new+c1", "c2=two", f"new={CUT}", "c1=one"]
+
+
 def test_every_call_has_one_result_after_its_message_in_the_order_of_the_calls() -> None:
     steer = CustomEntryMessage(custom_type="x", content="steer")
     found = session(assistant("", "c1", "c2", "c3"), result("c3"), steer, result("c1"))
