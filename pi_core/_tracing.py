@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ._dispatch import Implementation, Owner, Plan
+from ._log import log
 
 
 @dataclass(slots=True)
@@ -34,11 +35,14 @@ class HookTrace:
 
 
 Tracer: TypeAlias = Callable[[HookTrace], None]
-"""Called after each call of an implementation of a hook."""
+"""Called after each call of an implementation of a hook. One that raises is logged and not called again."""
 
 
 def traced(plan: Plan, tracers: list[Tracer]) -> Plan:
-    """Return the plan with every call of an implementation told to the tracers."""
+    """Return the plan with every call of an implementation told to the tracers.
+
+    :param tracers: those of the moment; one that raises is taken out.
+    """
     return replace(
         plan,
         implementations=tuple(_watched(plan, found, tracers, wrapper=False) for found in plan.implementations),
@@ -53,7 +57,12 @@ def _watched(plan: Plan, found: Implementation, tracers: list[Tracer], *, wrappe
         seconds = time.perf_counter() - began
         arguments = dict(zip(plan.arguments, given, strict=False))
         for tracer in list(tracers):
-            tracer(HookTrace(plan.hook, found.owner, name, arguments, answer, error, began, seconds, wrapper))
+            try:
+                tracer(HookTrace(plan.hook, found.owner, name, arguments, answer, error, began, seconds, wrapper))
+            except Exception as failure:
+                # Neither the plugin nor the run has failed.
+                tracers.remove(tracer)
+                log().error("a tracer of hooks failed and is not called again: %s", failure, exc_info=failure)
 
     async def call_async(*given: Any, **named: Any) -> Any:
         began = time.perf_counter()

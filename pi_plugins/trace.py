@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pi_core import Command, HookTrace, RunContext, hookimpl
+from pi_core import Command, HookTrace, PluginFailure, RunContext, hookimpl
 
 if TYPE_CHECKING:
     import click
@@ -54,8 +55,20 @@ class TracePlugin:
     @hookimpl(tryfirst=True)
     def on_agent_start(self, ctx: RunContext) -> None:
         """Begin to trace."""
-        if self._options.file is not None and self._stop is None:
-            self._stop = ctx.hooks.trace(TraceWriter(self._options.file, self._options.max_chars))
+        if self._options.file is None or self._stop is not None:
+            return
+
+        def failed(error: OSError) -> None:
+            ctx.hooks.report(PluginFailure("trace", "", "on_agent_start", error, disabled=True))
+
+        writer = TraceWriter(self._options.file, self._options.max_chars, failed=failed)
+        stop = ctx.hooks.trace(writer)
+
+        def end() -> None:
+            stop()
+            writer.close()
+
+        self._stop = end
 
     @hookimpl(trylast=True)
     def on_agent_end(self) -> None:
@@ -66,18 +79,40 @@ class TracePlugin:
 
 
 class TraceWriter:
-    """A tracer that appends to a file.
+    """A tracer that appends to a file until that fails.
 
-    :raises OSError: the file cannot be written; at once, not at the first call.
+    :param max_chars: the longest text of one change.
+    :param failed: told why no more is written, as when the disk is full; without it the failure is logged.
+    :raises OSError: the file cannot be opened.
     """
 
-    def __init__(self, path: Path, max_chars: int = 400) -> None:
+    def __init__(self, path: Path, max_chars: int = 400, *, failed: Callable[[OSError], None] | None = None) -> None:
         self._file = path.open("a", encoding="utf-8")
         self._max_chars = max_chars
+        self._failed = failed
         self._first: float | None = None
 
     def __call__(self, trace: HookTrace) -> None:
         """Append one line."""
+        if self._file.closed:
+            return
+        line = self._line(trace)
+        try:
+            self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._file.flush()
+        except OSError as error:
+            self.close()
+            if self._failed is None:
+                raise
+            self._failed(error)
+
+    def close(self) -> None:
+        """Close the file; what is traced from now on is not written."""
+        # What a failed write has left is written once more.
+        with suppress(OSError):
+            self._file.close()
+
+    def _line(self, trace: HookTrace) -> dict[str, Any]:
         from ._trace_changes import change, shown
 
         if self._first is None:
@@ -98,12 +133,7 @@ class TraceWriter:
             changed = change(trace, self._max_chars)
             if changed is not None:
                 line["changed"] = changed
-        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file, once nothing is traced any more."""
-        self._file.close()
+        return line
 
 
 def _command() -> click.Command:

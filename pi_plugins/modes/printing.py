@@ -66,8 +66,11 @@ async def open_session(
     if trace is not None:
         from pi_plugins.trace import TraceWriter
 
+        def failed(error: OSError) -> None:
+            click.echo(f"pi: --trace-hooks {trace}: {error.strerror or error}; no more is traced", err=True)
+
         try:
-            session.agent.hooks.trace(TraceWriter(trace))
+            session.agent.hooks.trace(TraceWriter(trace, failed=failed))
         except OSError as error:
             await session.close()
             raise ConfigError(f"--trace-hooks {trace}: {error.strerror or error}") from error

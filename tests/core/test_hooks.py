@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from pi_core import HookError, Hooks, hookimpl
+from pi_core import HookError, Hooks, HookTrace, RunContext, TurnStartEvent, hookimpl
 from pi_core._manager import CORE_SPECS, HookManager
 
 
@@ -63,6 +64,33 @@ def test_a_contribution_that_fails_comes_out_or_is_told() -> None:
     failed: list[HookError] = []
     assert [value for _, value in hooks.contributions("register_tools", failed.append)] == ["tool"]
     assert [error.plugin for error in failed] == ["Bad"]
+
+
+def test_a_tracer_that_raises_is_logged_and_dropped_and_the_hook_is_not_touched(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hooks = Hooks.over(Watch("a"), callables={"get_api_key": lambda: "key"})
+    broken: list[HookTrace] = []
+    seen: list[str] = []
+
+    def tracer(trace: HookTrace) -> None:
+        broken.append(trace)
+        raise OSError("no space left")
+
+    end = hooks.trace(tracer)
+    hooks.trace(lambda trace: seen.append(trace.hook))
+    ctx = RunContext()
+
+    async def calls() -> list[str | None]:
+        await hooks.on_turn_start(TurnStartEvent(), ctx)
+        return [await hooks.get_api_key("scripted", ctx) for _ in range(2)]
+
+    assert asyncio.run(calls()) == ["key", "key"]
+    assert [trace.hook for trace in broken] == ["on_turn_start"]
+    assert seen == ["on_turn_start", "get_api_key", "get_api_key"]
+    assert ctx.failures == {}
+    assert "a tracer of hooks failed and is not called again: no space left" in caplog.text
+    end()
 
 
 def test_a_facade_follows_its_manager() -> None:
