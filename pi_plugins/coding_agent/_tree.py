@@ -143,8 +143,8 @@ class TreeMoves:
         projection = store.projection()
         session.agent.state.messages = projection.messages
         if projection.model is not None:
-            model = session.models.model(*projection.model)
-            if model is not None and session.models.has_auth(model.provider):
+            model = await session.find_model(*projection.model)
+            if model is not None:
                 session.agent.state.model = model
         if projection.thinking_level is not None:
             session.agent.state.thinking_level = clamp_level(session.model, projection.thinking_level)

@@ -181,6 +181,19 @@ def _stream_options(given: StreamOptions, settings: Settings, session_id: str) -
     return given.replace(**{name: value for name, value in wanted.items() if getattr(given, name) is None})
 
 
+async def find_model(build: Build, models: ModelRuntime, provider: str, model_id: str) -> Model | None:
+    """Return the model of a provider and an id, when it can be used; those that only a plugin knows too."""
+    model = models.model(provider, model_id)
+    if model is not None:
+        return model if models.has_auth(provider) else None
+    environ = {**models.environ, "PI_CODING_AGENT_DIR": str(models.agent_dir)}
+    try:
+        model = await build.resolve_model(f"{provider}/{model_id}", SelectionContext(environ=environ))
+    except ConfigError:
+        return None
+    return model if (model.provider, model.id) == (provider, model_id) else None
+
+
 def _folder(cwd: Path | None) -> Path:
     try:
         return Path.cwd() if cwd is None else cwd.resolve(strict=True)
@@ -256,11 +269,10 @@ async def _choose_model(
     model: Model | None = None
     asked = options.model or options.base_url or options.provider
     if not asked and saved.model is not None:
-        model = models.model(*saved.model)
-        if model is None or not models.has_auth(model.provider):
+        model = await find_model(prepared.build, models, *saved.model)
+        if model is None:
             name = "/".join(saved.model)
             prepared.warnings.append(f"The session's model {name} cannot be used here: another one takes its place")
-            model = None
         else:
             level = level or saved.thinking_level or settings.default_thinking_level
     if not asked and model is None and scoped:
@@ -283,4 +295,4 @@ async def _choose_model(
     return model, level or named or settings.default_thinking_level, scoped
 
 
-__all__ = ["Prepared", "create_session", "open_store", "prepare_session"]
+__all__ = ["Prepared", "create_session", "find_model", "open_store", "prepare_session"]

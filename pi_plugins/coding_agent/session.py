@@ -158,6 +158,12 @@ class AgentSession:
         """Return counts, tokens and cost of the whole session, every branch included."""
         return self.store.stats()
 
+    async def find_model(self, provider: str, model_id: str) -> Model | None:
+        """Return a model that can be used: of the catalog or ``models.json``, or known to a plugin."""
+        from .factory import find_model
+
+        return await find_model(self.build, self.models, provider, model_id)
+
     def context_usage(self) -> dict[str, Any] | None:
         """Return how full the model's context is: tokens, window and percent; ``None`` when the window is unknown."""
         window = self.model.context_window

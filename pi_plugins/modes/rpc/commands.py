@@ -155,7 +155,7 @@ async def _set_name(session: AgentSession, given: Given, send: Send) -> None:
 
 async def _set_model(session: AgentSession, given: Given, send: Send) -> Any:
     provider, identifier = _text(given, "provider"), _text(given, "modelId")
-    model = session.models.model(provider, identifier)
+    model = await session.find_model(provider, identifier)
     if model is None:
         raise BadCommandError(f"Model not found: {provider}/{identifier}")
     await session.choice.set_model(model)

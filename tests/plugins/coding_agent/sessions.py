@@ -23,14 +23,15 @@ class Scripted:
     def __init__(self, replies: Sequence[Reply | str], model: Model) -> None:
         self.provider = ScriptedProvider(*replies)
         self._model = model
+        self.refuse_default = False
 
     @hookimpl
     def register_providers(self) -> list[ScriptedProvider]:
         return [self.provider]
 
     @hookimpl
-    async def resolve_model(self) -> Model:
-        return self._model
+    async def resolve_model(self, name: str | None) -> Model | None:
+        return None if name is None and self.refuse_default else self._model
 
 
 class Case:

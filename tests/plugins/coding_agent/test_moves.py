@@ -218,3 +218,15 @@ async def test_a_session_that_is_closed_is_free(tmp_path: Path) -> None:
     other = await on_disk(tmp_path, session=str(tmp_path / "moved.jsonl")).session()
     assert roles(other) == ["user", "assistant"]
     await other.close()
+
+
+async def test_a_model_that_only_a_plugin_knows_is_found_again(tmp_path: Path) -> None:
+    first = await on_disk(tmp_path, "one").session()
+    await first.prompt("go")
+    await first.close()
+    case = on_disk(tmp_path, "two", continue_last=True)
+    case.plugin.refuse_default = True
+    second = await case.session()
+    assert second.model.id == "scripted"
+    assert await second.find_model("scripted", "other") is None
+    await second.close()
