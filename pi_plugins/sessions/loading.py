@@ -37,7 +37,10 @@ class Loaded:
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Keep the garbage collector from looking again and again at many objects that are made and all kept."""
+    """Keep the garbage collector from looking again and again at many objects that are made and all kept.
+
+    It sees them when it next looks at everything.
+    """
     if not gc.isenabled():
         yield
         return
@@ -45,6 +48,9 @@ def collection_paused() -> Iterator[None]:
     try:
         yield
     finally:
+        if gc.get_freeze_count() == 0:
+            gc.freeze()  # together: what is young becomes old without being looked at
+            gc.unfreeze()
         gc.enable()
 
 

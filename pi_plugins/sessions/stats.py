@@ -10,7 +10,6 @@ from pi_core import AssistantMessage, ToolResultMessage, Usage
 
 from .bodies import BranchSummary, Compaction, ExtraUsage
 from .entries import Entry
-from .loading import collection_paused
 
 
 @dataclass(slots=True)
@@ -69,9 +68,8 @@ class StatsCounter:
 
         :param entries: all entries of the session; those of the last call are not looked at again.
         """
-        with collection_paused():
-            for at in range(self._seen, len(entries)):
-                self._count(entries[at])
+        for at in range(self._seen, len(entries)):
+            self._count(entries[at])
         self._seen = len(entries)
         return replace(self._stats)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -151,3 +152,24 @@ def test_a_copy_of_a_part_and_one_in_memory(tmp_path: Path) -> None:
     assert [one.type for one in empty.unsaved] == ["model_change"]
     assert empty.path is not None
     assert not empty.path.exists()
+
+
+def test_the_garbage_collector_is_as_it_was_after_a_session_was_opened(tmp_path: Path) -> None:
+    with Session.create("/work", directory=tmp_path) as session:
+        session.append_message(user("a"))
+    assert session.path is not None
+    states = []
+    was_on = gc.isenabled()
+    try:
+        for turn in (gc.disable, gc.enable):
+            turn()
+            Session.open(session.path, read_only=True).projection()
+            states.append(gc.isenabled())
+        gc.freeze()
+        Session.open(session.path, read_only=True).projection()
+        frozen = gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+        (gc.enable if was_on else gc.disable)()
+    assert states == [False, True]
+    assert frozen > 0
