@@ -7,6 +7,8 @@ import os
 
 from pi_core import PiError
 
+from ._content import to_text
+
 ABORTED = "Operation aborted"
 
 _WORDS = {errno.EISDIR: "illegal operation on a directory"}
@@ -14,6 +16,9 @@ _WORDS = {errno.EISDIR: "illegal operation on a directory"}
 
 class ToolError(PiError):
     """A tool failed; the text is written for the model and becomes the error result."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(to_text(text))  # it may name a path that is no UTF-8
 
 
 def error_code(error: OSError) -> str:

@@ -16,7 +16,7 @@ from ._errors import ToolError, error_code
 from ._files import open_regular, replace_file
 from ._locks import change_file
 from ._match import FUZZY_CHARACTERS, FuzzyText, Span, find_exact, line_ending
-from ._paths import resolve_existing
+from ._paths import resolve_existing, shown
 from ._text import FileText
 from ._threads import Stop
 from ._truncate import format_size
@@ -87,7 +87,7 @@ def _prepare(raw: Any) -> Any:
 
 
 def _edit(arguments: dict[str, Any], path: str, options: ToolsOptions, stop: Stop) -> ToolResult:
-    name = arguments["path"]
+    name = shown(arguments["path"])
     try:
         with open_regular(path) as file:
             found = os.fstat(file.fileno())

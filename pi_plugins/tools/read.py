@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pi_core import Model, TextContent, Tool, ToolContext, ToolResult
 
 from ._arguments import STRICT, count
-from ._content import HEAD_BYTES, IMAGES, as_utf8, sniff
+from ._content import HEAD_BYTES, IMAGES, as_utf8, sniff, to_text
 from ._errors import ToolError, system_error
 from ._files import open_regular
 from ._images import ImageLimits, prepare_image, require_small_image
@@ -97,7 +97,7 @@ def _text(arguments: dict[str, Any], chunks: Iterator[bytes], options: ToolsOpti
     )
     if offset > max(1, selection.total_lines):
         raise ToolError(f"Offset {offset} is beyond end of file ({selection.total_lines} lines total)")
-    text = selection.text + _notice(arguments["path"], offset, selection, options)
+    text = selection.text + _notice(to_text(arguments["path"]), offset, selection, options)
     details = None
     if selection.stopped_by in ("lines", "bytes"):
         details = {"truncation": selection.truncation(options.max_lines, options.max_bytes).to_json()}

@@ -11,7 +11,7 @@ from ._content import to_text
 from ._errors import system_error
 from ._files import open_regular, replace_file
 from ._locks import change_file
-from ._paths import resolve
+from ._paths import resolve, shown
 from ._text import Style
 from ._threads import Stop
 from ._truncate import with_notices
@@ -40,7 +40,7 @@ def write_tool(options: ToolsOptions) -> Tool:
 
         kept = (await change_file(path, change, stop)).words()
         notices = [f"Kept as it was: {', '.join(kept)}"] if kept else []
-        return ToolResult.text(with_notices(f"Successfully wrote to {arguments['path']}", notices))
+        return ToolResult.text(with_notices(f"Successfully wrote to {shown(arguments['path'])}", notices))
 
     return Tool(
         name="write",

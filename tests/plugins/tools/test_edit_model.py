@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pi_core import PiError, ToolContext, ToolResult
@@ -112,6 +112,7 @@ def test_no_bytes_break_a_tool(root: Path, content: bytes) -> None:
 
 
 @settings(deadline=None, max_examples=20)
+@example(b"\x80", "a")
 @given(st.binary(max_size=60), st.sampled_from(["a", ".", "^", "\\w+$", "\u00e9"]))
 def test_no_bytes_break_a_command_or_a_search(root: Path, content: bytes, pattern: str) -> None:
     (root / "printed").write_bytes(content)
@@ -123,3 +124,30 @@ def test_no_bytes_break_a_command_or_a_search(root: Path, content: bytes, patter
     assert isinstance(lines, ToolResult)
     assert shown.content[0].text == (content.decode("utf-8", "replace") or "(no output)")
     assert isinstance(lines.content[0].text.encode(), bytes)
+
+
+TEXTS = st.text(st.characters() | st.sampled_from("\ud800\udcff\0\n\r*?[]{}!/\\~@.-ab"), max_size=8)
+
+
+@settings(deadline=None, max_examples=60)
+@example("\udc80", "", "")
+@given(TEXTS, TEXTS, TEXTS)
+def test_no_arguments_break_a_tool(root: Path, path: str, text: str, other: str) -> None:
+    folder = root / "arguments"
+    folder.mkdir(exist_ok=True)
+    (folder / "a").write_text("ab\n")
+    inside = f"{folder}/{path.lstrip('/')}".replace("..", "")
+
+    results = [
+        call(root, "read", path=inside),
+        call(root, "ls", path=inside),
+        call(root, "write", path=f"{folder}/b", content=text),
+        call(root, "edit", path=f"{folder}/a", edits=[{"oldText": text, "newText": other}]),
+        call(root, "grep", pattern=text, glob=other, path=str(folder)),
+        call(root, "grep", pattern=text, literal=True, path=str(folder)),
+        call(root, "find", pattern=text, path=str(folder)),
+    ]
+
+    for result in results:
+        shown = result if isinstance(result, str) else result.content[0].text
+        assert isinstance(shown.encode(), bytes)  # it has no lone surrogates
