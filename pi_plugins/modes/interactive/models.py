@@ -52,9 +52,9 @@ async def named_model(session: AgentSession, text: str) -> Model:
         if runtime.has_auth(model.provider):
             return model
         raise ConfigError(f"{model.provider} has no key. Store one with: /login {model.provider}")
-    known = rows_for(text, runtime.rows())
+    known = [row["provider"] for row in runtime.rows() if text.lower() in row["id"].lower()]
     if known:
-        providers = ", ".join(dict.fromkeys(row["provider"] for row in known[:5]))
+        providers = ", ".join(list(dict.fromkeys(known))[:5])
         raise ConfigError(f"No provider with a key has a model '{text}'; these have one: {providers}. See /login")
     near = nearest(usable_rows(session), text)
     raise ConfigError(f"There is no model '{text}'" + (f", did you mean '{near}'?" if near else ""))

@@ -134,13 +134,17 @@ async def pick_entry(
     from pi_plugins.sessions import outline
 
     keys = {SUMMARISE: "summarise and go", FORK: "fork", LABEL: "label", NEXT_FILTER: "show more or less"}
+    every = list(outline(store))
+    if not any(_is_shown(row, "default") for row in every):
+        ui.show("Nothing was said in this session yet")
+        return None
     at = selected or store.leaf_id
     while True:
         current = {entry.id for entry in store.path_to()} if store.leaf_id is not None else set()
-        rows = [row for row in outline(store) if _is_shown(row, shown)]
-        if not rows and shown == "default":
-            ui.show("Nothing was said in this session yet")
-            return None
+        rows = [row for row in every if _is_shown(row, shown)]
+        if not rows:
+            shown = _after(shown)
+            continue
         choices = [Choice(row, _line(row, current), _short_time(row.entry.timestamp)) for row in rows]
         position = next((place for place, row in enumerate(rows) if row.entry.id == at), max(0, len(rows) - 1))
         chosen = await ui.select(f"Tree: {shown}", choices, keys=keys, selected=position)
@@ -150,7 +154,11 @@ async def pick_entry(
         if key != NEXT_FILTER:
             return TreePick(row.entry.id, key, row.label)
         at = row.entry.id
-        shown = _FILTERS[(_FILTERS.index(shown) + 1) % len(_FILTERS)]
+        shown = _after(shown)
+
+
+def _after(shown: TreeFilter) -> TreeFilter:
+    return _FILTERS[(_FILTERS.index(shown) + 1) % len(_FILTERS)]
 
 
 def _is_shown(row: OutlineRow, shown: TreeFilter) -> bool:

@@ -69,8 +69,8 @@ class AccessCommands:
             return None
         decision: bool | None = chosen[0].value
         await asyncio.to_thread(save_trust, cwd, decision, agent_dir=agent_dir)
-        if decision is None or decision == session.trusted:
-            return "Saved"
+        if decision is None:
+            return "The decision is forgotten"
         await self._read(session, trusted=decision)
         return "Saved. Plugins and models of the project follow at the next start"
 
