@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator
@@ -21,6 +24,7 @@ MAX_COLUMNS = 2000
 
 _PART_BYTES = 64 * 1024
 _PROGRAMS = min(4, os.cpu_count() or 1)
+_LEAST_VERSION = 14
 _LINE = re.compile(rb"(?s)(.+?)\0(\d+)([:-])(.*)")
 _UNREADABLE = re.compile(r"\(os error \d+\)$")
 
@@ -50,9 +54,27 @@ class Line:
 
 
 def find_ripgrep() -> str | None:
-    """Return the path of ripgrep, from PATH or beside the Python in use."""
+    """Return the path of a ripgrep that finds what our own program finds, from PATH or beside the Python in use."""
     beside = os.path.join(os.path.dirname(sys.executable or ""), "rg")
-    return shutil.which("rg") or (beside if os.access(beside, os.X_OK) else None)
+    for path in (shutil.which("rg"), shutil.which(beside)):
+        with contextlib.suppress(OSError):
+            if path is not None and _is_suitable(path, os.stat(path).st_mtime_ns):
+                return path
+    return None
+
+
+@functools.cache
+def _is_suitable(program: str, changed: int) -> bool:
+    """Say whether a program is a ripgrep of a version that reads a lone carriage return as we do.
+
+    :param changed: when the program was changed last, so that another one is asked again.
+    """
+    try:
+        answer = subprocess.run([program, "--version"], capture_output=True, stdin=subprocess.DEVNULL, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    version = re.match(rb"ripgrep (\d+)\.", answer.stdout)
+    return version is not None and int(version[1]) >= _LEAST_VERSION
 
 
 class Search:

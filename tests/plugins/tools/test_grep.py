@@ -243,6 +243,34 @@ def test_a_user_configuration_of_ripgrep_changes_nothing(grep: Any, monkeypatch:
     assert grep.text("grep", pattern="hit") == "No matches found"
 
 
+@pytest.mark.parametrize(
+    ("answer", "suits"),
+    [
+        ("ripgrep 14.1.0", True),
+        ("ripgrep 15.2.0 (rev 1)", True),
+        ("ripgrep 13.0.0", False),
+        ("rg for Ruby 20.1", False),
+    ],
+)
+def test_only_a_ripgrep_that_finds_the_same_is_used(
+    work: Any, monkeypatch: pytest.MonkeyPatch, answer: str, suits: bool
+) -> None:
+    program = work.write("bin/rg", f"#!/bin/sh\necho '{answer}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+
+    assert find_ripgrep() == (str(program) if suits else None)
+
+
+def test_a_program_that_cannot_be_run_is_no_ripgrep(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = work.write("bin/rg", "#!/no/such/program\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+
+    assert find_ripgrep() != str(program)
+
+
 CATASTROPHE = "(a|a|aa)+$"
 
 
