@@ -15,11 +15,22 @@ def main() -> None:
     from ._light import run_declared
 
     code = run_declared(sys.argv[1:])
-    if code is None:
-        from .cli import run
+    sys.exit(_run() if code is None else code)
 
-        code = run(sys.argv[1:])
-    sys.exit(code)
+
+def _run() -> int:
+    """Import what every command needs and run the one that is asked for.
+
+    What is imported stays to the end of the process, so the garbage collector need not look at it, now or later.
+    """
+    import gc
+
+    gc.disable()
+    from .cli import run
+
+    gc.freeze()
+    gc.enable()
+    return run(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -303,6 +303,15 @@ def test_the_version_imports_nothing(tmp_path: Path) -> None:
     assert "pydantic" not in out
 
 
+def test_the_collector_passes_over_what_the_command_line_imports_and_works_on_the_rest() -> None:
+    code = (
+        "import gc, sys\nsys.argv = ['pi', 'plugins', '--help']\nfrom pi_core.__main__ import main\n"
+        "try:\n    main()\nfinally:\n    print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines()[-1] == "True True"
+
+
 def test_a_pipe_that_closes_ends_quietly() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pi_core", "hooks", "show"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
