@@ -35,7 +35,7 @@ def read_prompts(words: tuple[str, ...]) -> list[Prompt]:
     files = [word[1:] for word in words if word.startswith("@") and len(word) > 1]
     prompts = [word for word in words if not (word.startswith("@") and len(word) > 1)]
     for name in files:
-        text, image = _file(Path(name).expanduser())
+        text, image = read_file(Path(name).expanduser())
         texts.append(text)
         if image is not None:
             images.append(image)
@@ -56,7 +56,11 @@ def _piped() -> str:
     return text
 
 
-def _file(path: Path) -> tuple[str, ImageContent | None]:
+def read_file(path: Path) -> tuple[str, ImageContent | None]:
+    """Return what stands for a file in a prompt, and the image that it is.
+
+    :raises ConfigError: it cannot be read, or holds neither text nor an image.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -13,10 +13,14 @@ _EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129} if h
 
 
 @contextmanager
-def stopping_on_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
+def stopping_on_signals(
+    stop: Callable[[], None], *, last: Callable[[], None] | None = None
+) -> Iterator[list[int]]:
     """Call ``stop`` on the first signal, and end the process at once on the second, even when nothing else goes on.
 
     Yields the exit code of the signal that came, in a list.
+
+    :param last: called before the process ends at once.
     """
     received: list[int] = []
     loop = asyncio.get_running_loop()
@@ -24,6 +28,8 @@ def stopping_on_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
     def handle(number: int, frame: FrameType | None) -> None:
         code = _EXIT_CODES[signal.Signals(number)]
         if received:
+            if last is not None:
+                last()
             os._exit(code)
         received.append(code)
         loop.call_soon_threadsafe(stop)

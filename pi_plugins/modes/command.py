@@ -57,7 +57,7 @@ def _run(build: Build, options: dict[str, Any]) -> int:
             raise click.UsageError("--mode rpc takes no prompt: send it as a command")
         return asyncio.run(run_rpc(build, session_options(options), trace=options["trace_hooks"]))
     if mode == "text" and not options["print_mode"] and _on_terminal():
-        raise click.UsageError('Nothing to do: give a prompt, as in pi -p "What is in this folder?"')
+        return _interactive(build, options)
     if options["resume"]:
         raise ConfigError("--resume asks which session, which needs a terminal: name it with --session, or use -c")
     from ._input import read_prompts
@@ -68,6 +68,15 @@ def _run(build: Build, options: dict[str, Any]) -> int:
     wanted = session_options(options)
     wanted.source = "print"
     return asyncio.run(run_prompts(build, wanted, prompts, json=mode == "json", trace=options["trace_hooks"]))
+
+
+def _interactive(build: Build, options: dict[str, Any]) -> int:
+    from ._input import read_prompts
+    from .interactive.run import run_interactive
+
+    prompts = read_prompts(options["words"]) if options["words"] else []
+    wanted = session_options(options)
+    return asyncio.run(run_interactive(build, wanted, prompts, options["trace_hooks"], resume=options["resume"]))
 
 
 def _on_terminal() -> bool:

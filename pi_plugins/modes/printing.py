@@ -63,15 +63,25 @@ async def open_session(
     finally:
         for text in (*prepared.warnings, *prepared.notices):
             click.echo(f"pi: {text}", err=True)
-    if trace is not None:
-        from pi_plugins.trace import TraceWriter
-
-        def failed(error: OSError) -> None:
-            click.echo(f"pi: --trace-hooks {trace}: {error.strerror or error}; no more is traced", err=True)
-
-        try:
-            session.agent.hooks.trace(TraceWriter(trace, failed=failed))
-        except OSError as error:
-            await session.close()
-            raise ConfigError(f"--trace-hooks {trace}: {error.strerror or error}") from error
+    await begin_trace(session, trace)
     return session
+
+
+async def begin_trace(session: AgentSession, trace: Path | None) -> None:
+    """Write every call of a plugin in a session to a file.
+
+    :param trace: the file; ``None`` traces nothing.
+    :raises ConfigError: it cannot be written; the session is closed then.
+    """
+    if trace is None:
+        return
+    from pi_plugins.trace import TraceWriter
+
+    def failed(error: OSError) -> None:
+        click.echo(f"pi: --trace-hooks {trace}: {error.strerror or error}; no more is traced", err=True)
+
+    try:
+        session.agent.hooks.trace(TraceWriter(trace, failed=failed))
+    except OSError as error:
+        await session.close()
+        raise ConfigError(f"--trace-hooks {trace}: {error.strerror or error}") from error

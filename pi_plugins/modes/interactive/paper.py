@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
+from rich.text import Text
 
 from .theme import RICH
 
@@ -38,20 +39,33 @@ class Paper:
             legacy_windows=False,
             width=80,
         )
+        self._marks: dict[tuple[str, str], str] = {}
 
-    def lines(self, content: RenderableType, width: int, *, indent: int = INDENT) -> list[str]:
+    def lines(self, content: RenderableType, width: int, *, mark: str = "", style: str = "") -> list[str]:
         """Return lines with escape sequences for their styles.
 
         :param width: columns of the terminal.
-        :param indent: spaces before each line.
+        :param mark: a sign in the margin of the first line.
+        :param style: the style of the sign.
         """
-        console = self._console
-        console.width = max(8, width - indent)
-        with console.capture() as capture:
-            console.print(content, soft_wrap=False)
-        margin = " " * indent
-        lines = capture.get().rstrip("\n").split("\n")
-        return [margin + line.rstrip(" ") if line.strip() else "" for line in lines]
+        margin = " " * INDENT
+        text = self._printed(content, max(8, width - INDENT))
+        lines = [margin + line.rstrip(" ") if line.strip() else "" for line in text.split("\n")]
+        if mark:
+            lines[0] = f"{self._mark(mark, style)} {lines[0][INDENT:]}"
+        return lines
+
+    def _printed(self, content: RenderableType, width: int) -> str:
+        self._console.width = width
+        with self._console.capture() as capture:
+            self._console.print(content)
+        return capture.get().rstrip("\n")
+
+    def _mark(self, mark: str, style: str) -> str:
+        made = self._marks.get((mark, style))
+        if made is None:
+            made = self._marks[mark, style] = self._printed(Text(mark, style), 8)
+        return made
 
 
 def without_links(line: str) -> str:

@@ -1,0 +1,84 @@
+"""What is printed into the conversation: blocks, and what of them is folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from rich.console import Group
+from rich.text import Text
+
+from ._text import count, plain
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_KEPT: Final = 100
+"""Folded things that can be unfolded."""
+
+Whole: TypeAlias = "Callable[[], RenderableType]"
+"""Makes the whole of what is folded, when it is wanted."""
+
+
+@dataclass(slots=True)
+class Block:
+    """A part of the conversation.
+
+    :param content: what is printed.
+    :param mark: a sign before the first line, and its style.
+    :param gap: whether an empty line stands before it.
+    :param fallback: what is printed when the content cannot be.
+    :param renderer: the plugins that made the content; empty when none did.
+    :param whole: all of it, when the content is folded.
+    """
+
+    content: RenderableType
+    mark: str = ""
+    style: str = ""
+    gap: bool = True
+    fallback: RenderableType | None = None
+    renderer: str = ""
+    whole: Whole | None = None
+
+
+class Folds:
+    """What was folded, the newest first."""
+
+    def __init__(self) -> None:
+        self._kept: list[Whole] = []
+        self._next = 0
+
+    def add(self, whole: Whole) -> None:
+        """Keep a folded thing."""
+        self._kept = [*self._kept[1 - _KEPT :], whole]
+        self._next = len(self._kept)
+
+    def unfold(self) -> Block | None:
+        """Return the newest thing that was not unfolded yet; ``None`` when there is no other."""
+        if not self._next:
+            return None
+        self._next -= 1
+        return Block(self._kept[self._next](), mark="▾", style="dim")
+
+
+def folded(lines: list[str], limit: int, *, end: bool = False, style: str = "dim") -> tuple[RenderableType, bool]:
+    """Return some of many lines with a word on how many there are more, and whether there are any.
+
+    :param limit: lines that are shown.
+    :param end: show the last ones.
+    """
+    if len(lines) <= limit + 1:
+        return Text("\n".join(lines), style), False
+    rest = Text(f"… {count(len(lines) - limit, 'more line')} · ctrl-o", "dim italic")
+    shown = Text("\n".join(lines[-limit:] if end else lines[:limit]), style)
+    return Group(*([rest, shown] if end else [shown, rest])), True
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, safe to print; none when it is empty."""
+    return [line[:_LINE] + "…" if len(line) > _LINE else line for line in plain(text).strip("\n").split("\n") if text]
+
+
+_LINE: Final = 2_000
+"""Characters of one line that are printed."""

@@ -1,0 +1,68 @@
+"""Makes lines of blocks; what cannot be drawn is shown in its plain form, and who is to blame is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from ._text import plain
+from .blocks import Block
+from .conversation import Conversation
+from .paper import Paper, without_links
+
+
+class Painter:
+    """Draws a conversation.
+
+    :param conversation: what is drawn.
+    :param paper: renders for the terminal.
+    """
+
+    def __init__(self, conversation: Conversation, paper: Paper) -> None:
+        self._conversation = conversation
+        self._paper = paper
+        self._printed_any = False
+
+    def printed(self, width: int) -> list[str]:
+        """Return the lines of what has become final since the last call.
+
+        :param width: columns of the terminal.
+        """
+        lines: list[str] = []
+        while blocks := self._conversation.take():
+            # A block that cannot be drawn adds one that says so.
+            for block in blocks:
+                made = self._lines(block, width)
+                if block.gap and self._printed_any:
+                    lines.append("")
+                lines += made
+                self._printed_any = True
+        return lines
+
+    def live(self, width: int, rows: int) -> list[str]:
+        """Return the lines of what goes on: the last ones, where there is no room for all.
+
+        :param rows: how many lines there is room for.
+        """
+        if rows <= 0:
+            return []
+        return self._stacked(self._conversation.drafts(rows), width)[-rows:]
+
+    def _stacked(self, blocks: Iterable[Block], width: int) -> list[str]:
+        lines: list[str] = []
+        for block in blocks:
+            if block.gap and (lines or self._printed_any):
+                lines.append("")
+            lines += map(without_links, self._lines(block, width))
+        return lines
+
+    def _lines(self, block: Block, width: int) -> list[str]:
+        try:
+            return self._paper.lines(block.content, width, mark=block.mark, style=block.style)
+        except Exception as error:
+            self._conversation.could_not_draw(block, error)
+        try:
+            return self._paper.lines(block.fallback or Text(""), width, mark=block.mark, style=block.style)
+        except Exception:
+            return [plain(str(block.fallback))]
