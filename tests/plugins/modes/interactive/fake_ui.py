@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from pi_plugins.coding_agent import AgentSession
 from pi_plugins.modes.interactive.ui import Choice, Level
 
-Answer: TypeAlias = "str | tuple[str, str] | bool | None | Callable[[Asked], Any]"
+Answer: TypeAlias = "str | tuple[str, str] | bool | Callable[[Asked], Any] | None"
 
 
 @dataclass

@@ -97,7 +97,7 @@ async def test_a_label_is_set_shown_and_taken_away(tmp_path: Path) -> None:
     async with at_work(tmp_path, "one") as case:
         await talk(case, "first")
         await case.run("/tree", ("one", "c-l"), "start", ("one", "c-l"), "", None)
-        first, question, second, again, third = case.ui.asked
+        _, question, second, again, third = case.ui.asked
         assert question.prefill == ""
         assert second.labels[second.selected].startswith("│ [start] ")
         assert again.prefill == "start"
