@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pi_core import ConfigError, ImageContent
-
-_IMAGES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF8": "image/gif",
-    b"BM": "image/bmp",
-}
+from pi_core import ConfigError, ImageContent, PiError
+from pi_plugins.tools import image_type, prepare_image
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +59,12 @@ def read_file(path: Path) -> tuple[str, ImageContent | None]:
     except OSError as error:
         raise ConfigError(f"@{path}: {error.strerror or error}") from error
     where = path.resolve()
-    kind = next((kind for magic, kind in _IMAGES.items() if data.startswith(magic)), None)
-    if kind is None and data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        kind = "image/webp"
-    if kind is not None:
-        image = ImageContent(data=base64.b64encode(data).decode("ascii"), mime_type=kind)
-        return f'<file name="{where}"></file>\n', image
+    if image_type(data) is not None:
+        try:
+            prepared = prepare_image(f"@{path}", data)
+        except PiError as error:
+            return f'<file name="{where}">[left out: {error}]</file>\n', None
+        return f'<file name="{where}">{"".join(f"[{note}]" for note in prepared.notes)}</file>\n', prepared.image
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

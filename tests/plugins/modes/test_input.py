@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import io
 from typing import Any
 
 import pytest
@@ -66,19 +67,23 @@ def test_images_follow_the_text(pi: Pi) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("head", "kind"),
-    [
-        (b"\xff\xd8\xff\xe0", "image/jpeg"),
-        (b"GIF89a", "image/gif"),
-        (b"BM\0\0", "image/bmp"),
-        (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
-    ],
-)
-def test_images_are_known_by_their_first_bytes(pi: Pi, head: bytes, kind: str) -> None:
+@pytest.mark.parametrize("head", [b"\xff\xd8\xff\xe0", b"GIF89a", b"BM\0\0", b"RIFF\0\0\0\0WEBPVP8 "])
+def test_a_damaged_image_is_left_out_and_the_model_is_told(pi: Pi, head: bytes) -> None:
     (pi.folder / "picture").write_bytes(head + b"\0\xff")
-    (content,) = prompts(pi, "@picture")
-    assert content[1]["mimeType"] == kind
+    (content,) = prompts(pi, "@picture", "look")
+    assert [block["type"] for block in content] == ["text"]
+    assert content[0]["text"].startswith(f'<file name="{pi.folder.resolve()}/picture">[left out: @')
+    assert content[0]["text"].endswith("]</file>\nlook")
+
+
+def test_a_large_image_is_made_smaller(pi: Pi) -> None:
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (3000, 1500), "navy").save(pi.folder / "large.png")
+    (content,) = prompts(pi, "@large.png", "look")
+    assert "[" in content[0]["text"]
+    assert content[1]["type"] == "image"
+    with image.open(io.BytesIO(base64.b64decode(content[1]["data"]))) as sent:
+        assert sent.size == (2000, 1000)
 
 
 def test_a_file_in_the_home_folder(pi: Pi) -> None:
