@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pi_core import hookimpl
+from pi_core import ConfigError, hookimpl
 from pi_plugins.coding_agent import SlashCommand
 from pi_plugins.config.trust import saved_trust
+from pi_plugins.modes.interactive.clipboard import copy_text
 from pi_plugins.modes.interactive.commands import interactive_commands
 from pi_plugins.modes.interactive.typed import ShellLine, shell_line, unknown_command
 
@@ -151,6 +152,36 @@ async def test_a_plugin_with_a_command_of_the_same_name_makes_both_be_named_in_f
         assert "type /other/help or /interactive/help" in await case.run("/help")
         assert await case.run("/other/help") == "other help"
         assert "/interactive/help" in await case.run("/interactive/help")
+
+
+async def test_login_wants_a_provider_at_most(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as case:
+        assert "so that it is not shown" in await case.run("/login groq gsk_0123456789")
+        assert "There is no provider 'gorq', did you mean 'groq'?" in await case.run("/login gorq")
+
+
+async def test_login_stores_the_key_of_the_provider_that_was_named(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as case:
+        assert await case.run("/login work", "any-key") == "/model chooses one of the models of work"
+        assert case.ui.asked[0].secret
+        assert json.loads((tmp_path / "agent" / "auth.json").read_text())["work"]["key"] == "any-key"
+
+
+def test_the_terminal_is_asked_to_copy() -> None:
+    written: list[str] = []
+    copy_text("añ", written.append, {})
+    assert written == ["\x1b]52;c;YcOx\x07"]
+
+
+def test_inside_of_tmux_the_sequence_is_passed_on() -> None:
+    written: list[str] = []
+    copy_text("a", written.append, {"TMUX": "/tmp/x"})
+    assert written == ["\x1bPtmux;\x1b\x1b]52;c;YQ==\x07\x1b\\"]
+
+
+def test_what_terminals_do_not_take_is_refused() -> None:
+    with pytest.raises(ConfigError, match="use /export instead"):
+        copy_text("x" * 100_000, [].append, {})
 
 
 @pytest.mark.parametrize("typed", ["/quit", "/exit"])
