@@ -147,6 +147,13 @@ async def test_every_command_has_a_short_description(tmp_path: Path) -> None:
             assert len(command.description) < 60
 
 
+async def test_every_command_is_in_the_reference(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "interactive.md").read_text(encoding="utf-8")
+    async with at_work(tmp_path) as case:
+        names = [command.name for command in interactive_commands(FakeUi(), case.prepared)]
+        assert [name for name in names if f"`/{name}" not in page] == []
+
+
 async def test_a_plugin_with_a_command_of_the_same_name_makes_both_be_named_in_full(tmp_path: Path) -> None:
     async with at_work(tmp_path, plugins=[OtherHelp()]) as case:
         assert "type /other/help or /interactive/help" in await case.run("/help")
