@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
@@ -55,6 +56,19 @@ def scripted(*replies: Reply | str) -> Agent:
 def test_turns(turns: int) -> None:
     unreachable_after(scripted("warm up"))
     assert unreachable_after(scripted(*[Reply(Call("echo", {"x": turn})) for turn in range(turns)], "done")) == 0
+
+
+def test_a_turn_keeps_its_messages_and_no_set_beside_them() -> None:
+    def kept(turns: int) -> Counter[str]:
+        agent = scripted(*[Reply(Call("echo", {"x": turn})) for turn in range(turns)], "done")
+        agent.run_sync("go")
+        gc.collect()
+        return Counter(type(thing).__name__ for thing in gc.get_objects())
+
+    kept(1)
+    more = kept(30) - kept(10)
+    assert more["ToolResultMessage"] == more["AssistantMessage"] == 20
+    assert more["set"] < 20
 
 
 def test_parallel_calls() -> None:

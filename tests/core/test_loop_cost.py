@@ -135,7 +135,7 @@ def calls_made(action: Callable[[], Any]) -> int:
     return count
 
 
-def turns(number: int) -> Agent:
+def turns(number: int, *plugins: object) -> Agent:
     async def stream(model: Model, context: Context, options: StreamOptions) -> AsyncIterator[StreamEvent]:
         assembler = MessageAssembler(model.api, model.provider, model.id)
         yield assembler.start()
@@ -146,9 +146,47 @@ def turns(number: int) -> Agent:
         else:
             yield assembler.done("stop")
 
-    agent = Agent(model=SCRIPTED_MODEL, stream=stream, tools=[QUICK])
+    agent = Agent(model=SCRIPTED_MODEL, stream=stream, tools=[QUICK], plugins=plugins)
     agent.subscribe(lambda event, signal: None)
     return agent
+
+
+def calls_per_turn(*plugins: object) -> float:
+    def cost(number: int) -> int:
+        agent = turns(number, *plugins)
+        return calls_made(lambda: run(agent.prompt("go")))
+
+    return (cost(60) - cost(20)) / 40
+
+
+class Watcher:
+    """Watches the ends of turns."""
+
+    @hookimpl
+    def on_turn_end(self) -> None:
+        """Look."""
+
+
+class Named(Watcher):
+    """One of several."""
+
+    def __init__(self, number: int) -> None:
+        self.name = f"watcher{number}"
+
+
+def test_the_hook_of_one_event_costs_nothing_at_the_others() -> None:
+    calls_per_turn(Watcher())
+    assert calls_per_turn(Watcher()) - calls_per_turn() < 15
+
+
+def test_the_first_run_of_an_agent_costs_what_the_others_do() -> None:
+    def cost(agent: Agent) -> int:
+        agent.reset()
+        return calls_made(lambda: run(agent.prompt("go")))
+
+    cost(turns(5, Watcher()))
+    agent = turns(5, *[Named(number) for number in range(20)])
+    assert cost(agent) == pytest.approx(cost(agent), rel=0.02)
 
 
 def test_a_turn_costs_the_same_however_long_the_history_is() -> None:
