@@ -18,15 +18,21 @@ _log = logging.getLogger("pi.limits")
 
 
 @dataclass(slots=True)
-class _Used:
-    """What a run has used so far."""
+class Used:
+    """What was used so far of the limits.
+
+    :param began: when it began, on the monotonic clock.
+    :param cost: US dollars.
+    """
 
     began: float = field(default_factory=time.monotonic)
+    turns: int = 0
     cost: float = 0.0
     timer: asyncio.TimerHandle | None = None
 
 
-_USED: StashKey[_Used] = StashKey("limits")
+USED: StashKey[Used] = StashKey("limits")
+"""What a run has used. Who makes several runs of one request, such as further attempts, gives all of them the same."""
 
 
 class LimitsPlugin:
@@ -72,23 +78,25 @@ class LimitsPlugin:
     @hookimpl
     def on_agent_start(self, ctx: RunContext) -> None:
         """Start the clock."""
-        used = ctx.stash.setdefault(_USED, _Used)
+        used = ctx.stash.setdefault(USED, Used)
         if self._limits.seconds is not None:
-            used.timer = asyncio.get_running_loop().call_later(self._limits.seconds, self._stop, ctx, self._late())
+            left = used.began + self._limits.seconds - time.monotonic()
+            used.timer = asyncio.get_running_loop().call_later(left, self._stop, ctx, self._late())
 
     @hookimpl
     def on_agent_end(self, ctx: RunContext) -> None:
         """Stop the clock."""
-        timer = ctx.stash.setdefault(_USED, _Used).timer
+        timer = ctx.stash.setdefault(USED, Used).timer
         if timer is not None:
             timer.cancel()
 
     @hookimpl
     def should_stop_after_turn(self, turn: Turn, ctx: RunContext) -> bool | None:
         """End a run that has used up a limit: explained in the transcript when the model wants to go on."""
-        used = ctx.stash.setdefault(_USED, _Used)
+        used = ctx.stash.setdefault(USED, Used)
+        used.turns += 1
         used.cost += turn.message.usage.cost.total
-        reason = self._passed(ctx.turn_index + 1, used)
+        reason = self._passed(used)
         if reason is None:
             return None
         if turn.tool_results and self._stop(ctx, reason):
@@ -96,8 +104,8 @@ class LimitsPlugin:
         _log.info("%s", reason)
         return True
 
-    def _passed(self, turns: int, used: _Used) -> str | None:
-        limits = self._limits
+    def _passed(self, used: Used) -> str | None:
+        limits, turns = self._limits, used.turns
         if limits.turns is not None and turns >= limits.turns:
             return f"Stopped after {turns} turn{'s' * (turns > 1)}: limits.turns is {limits.turns}"
         if limits.cost_usd is not None and used.cost >= limits.cost_usd:

@@ -22,6 +22,7 @@ class ModelChoice:
 
     def __init__(self, session: AgentSession, scoped: Sequence[tuple[Model, ThinkingLevel | None]]) -> None:
         self._session = session
+        self._asked: ThinkingLevel | None = None
         self.scoped = tuple(scoped)
 
     def note(self) -> None:
@@ -42,7 +43,7 @@ class ModelChoice:
     async def set_model(self, model: Model, *, level: ThinkingLevel | None = None, source: str = "set") -> None:
         """Ask another model from the next request on.
 
-        :param level: how much it thinks; as much as now, or as it can, by default.
+        :param level: how much it thinks; what the settings say of it, else what was asked for last, by default.
         """
         session = self._session
         previous = session.model
@@ -50,14 +51,26 @@ class ModelChoice:
         if (previous.provider, previous.id) != (model.provider, model.id):
             session.store.append_model_change(model.provider, model.id)
             await session.call_hook("model_select", session=session, model=model, previous=previous, source=source)
-        await self.set_level(level or self._level_of(model))
+        self._asked = self._asked or session.thinking_level
+        await self._apply(level or self._level_of(model) or self._asked)
 
-    def _level_of(self, model: Model) -> ThinkingLevel:
-        named: ThinkingLevel | None = self._session.settings.model_thinking_levels.get(f"{model.provider}/{model.id}")
-        return named or self._session.thinking_level
+    def _level_of(self, model: Model) -> ThinkingLevel | None:
+        return self._session.settings.model_thinking_levels.get(f"{model.provider}/{model.id}")
 
     async def set_level(self, level: ThinkingLevel) -> ThinkingLevel:
-        """Set how much the model thinks, clamped to what it can, and return the level that holds."""
+        """Set how much the model thinks, clamped to what it can, and return the level that holds.
+
+        A model that is chosen later thinks as much as was asked for, as far as it can.
+        """
+        self._asked = level
+        return await self._apply(level)
+
+    def restore(self, level: ThinkingLevel) -> None:
+        """Take over the level of a session that is gone on with."""
+        self._asked = None
+        self._session.agent.state.thinking_level = clamp_level(self._session.model, level)
+
+    async def _apply(self, level: ThinkingLevel) -> ThinkingLevel:
         session = self._session
         clamped = clamp_level(session.model, level)
         previous = session.thinking_level

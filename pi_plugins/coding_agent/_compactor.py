@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from pi_core import AssistantMessage, Block, ConfigError, Context, StreamOptions, complete
+from pi_core import Block, ConfigError
 from pi_plugins.sessions.compaction import (
     CompactionPreparation,
     CompactionReason,
@@ -18,6 +16,7 @@ from pi_plugins.sessions.compaction import (
     summarize,
 )
 
+from ._summaries import SummaryRequests
 from .events import CompactionEndEvent, CompactionStartEvent
 
 if TYPE_CHECKING:
@@ -30,23 +29,26 @@ class Compactor:
     def __init__(self, session: AgentSession) -> None:
         self._session = session
         self._task: asyncio.Task[CompactionResult] | None = None
+        self._over = asyncio.Event()
+        self._over.set()
+        self._given_up = False
         self._meter = TokenMeter()
         self.enabled = session.settings.compaction.enabled
 
     @property
     def active(self) -> bool:
         """Whether a compaction goes on."""
-        return self._task is not None and not self._task.done()
+        return not self._over.is_set()
 
     def abort(self) -> None:
         """Give the compaction up; the session stays as it is."""
+        self._given_up = True
         if self._task is not None:
             self._task.cancel()
 
     async def wait(self) -> None:
         """Wait until no compaction goes on."""
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        await self._over.wait()
 
     def tokens(self) -> int:
         """Return the estimated tokens of the context."""
@@ -74,15 +76,14 @@ class Compactor:
         return await self.run("threshold")
 
     async def manually(self, focus: str | None = None) -> CompactionResult:
-        """Compact now.
+        """Compact now. What is submitted meanwhile runs afterwards.
 
         :param focus: what the summary is to attend to.
-        :raises ConfigError: a run goes on, there is nothing to compact, or no summary could be made.
+        :raises ConfigError: something goes on, there is nothing to compact, or no summary could be made.
         """
-        if self._session.runs.active or self.active:
-            raise ConfigError("The agent works: compact when it is done, or abort it first")
         failures: list[str] = []
-        result = await self.run("manual", focus=focus, failures=failures)
+        with self._session.alone():
+            result = await self.run("manual", focus=focus, failures=failures)
         if result is None:
             raise ConfigError(failures[0] if failures else "The compaction was given up")
         return result
@@ -106,24 +107,18 @@ class Compactor:
             if failures is not None:
                 failures.append("There is nothing to compact: the session is shorter than what is kept")
             return None
-        await session.say(CompactionStartEvent(reason))
-        result, error, aborted = None, None, False
-        task = self._task = asyncio.create_task(self._compact(preparation, reason))
+        self._over.clear()
+        self._given_up = False
         try:
-            await asyncio.wait([task])
+            await session.say(CompactionStartEvent(reason))
+            result, error = await self._attempt(preparation, reason)
+            if failures is not None and error is not None:
+                failures.append(error)
+            aborted = result is None and error is None
+            retry = will_retry and result is not None
+            await session.say(CompactionEndEvent(reason, result, aborted, retry, error))
         finally:
-            task.cancel()
-            self._task = None
-        if task.cancelled():
-            aborted = True
-        elif (failure := task.exception()) is not None:
-            error = str(failure)
-        else:
-            result = task.result()
-        if failures is not None and error is not None:
-            failures.append(error)
-        retry = will_retry and result is not None
-        await session.say(CompactionEndEvent(reason, result, aborted, retry, error))
+            self._over.set()
         if result is None:
             await session.call_hook(
                 "session_compact_failed", session=session, reason=reason, error=error or "", aborted=aborted
@@ -131,6 +126,23 @@ class Compactor:
         else:
             await session.call_hook("session_compact", session=session, result=result, reason=reason)
         return result
+
+    async def _attempt(
+        self, preparation: CompactionPreparation, reason: CompactionReason
+    ) -> tuple[CompactionResult | None, str | None]:
+        """Compact unless it is given up, and return the result or what failed; neither when it was given up."""
+        if self._given_up:
+            return None, None
+        task = self._task = asyncio.create_task(self._compact(preparation, reason))
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()
+            self._task = None
+        if task.cancelled():
+            return None, None
+        failure = task.exception()
+        return (task.result(), None) if failure is None else (None, str(failure))
 
     async def _compact(self, preparation: CompactionPreparation, reason: CompactionReason) -> CompactionResult:
         session = self._session
@@ -142,7 +154,12 @@ class Compactor:
         result: CompactionResult | None = await session.call_hook("summarize", session=session, preparation=preparation)
         from_hook = result is not None
         if result is None:
-            result = await summarize(preparation, self.complete, session.model, session.thinking_level)
+            requests = SummaryRequests(session, "compaction", reason)
+            try:
+                result = await summarize(preparation, requests, session.model, session.thinking_level)
+            except BaseException:
+                requests.note_lost()
+                raise
         session.store.append_compaction(
             result.summary,
             result.first_kept_entry_id,
@@ -153,14 +170,3 @@ class Compactor:
         )
         session.agent.state.messages = session.store.projection().messages
         return result
-
-    def complete(self, context: Context, options: StreamOptions) -> Awaitable[AssistantMessage]:
-        """Make a request beside the session, with the session's model, plugins and key."""
-        given = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
-        return complete(
-            self._session.model,
-            list(context.messages),
-            provider=self._session.build,
-            system_prompt=context.system_prompt,
-            **given,
-        )

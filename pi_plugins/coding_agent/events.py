@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pi_core import AgentEndEvent, AgentEvent, MessageUpdateEvent, ThinkingLevel, ToolCallStartEvent
 
@@ -138,13 +138,7 @@ class RetryStartEvent:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
-            "type": self.type,
-            "attempt": self.attempt,
-            "maxAttempts": self.max_attempts,
-            "delayMs": self.delay_ms,
-            "errorMessage": self.error,
-        }
+        return _retry_json(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +154,53 @@ class RetryEndEvent:
         """Return the JSON form."""
         data = {"type": self.type, "success": self.success, "attempt": self.attempt}
         return data if self.error is None else {**data, "finalError": self.error}
+
+
+SummarySource: TypeAlias = Literal["compaction", "branchSummary"]
+"""What a summary is made for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRetryEvent:
+    """A request for a summary that failed is made again after a delay."""
+
+    type: ClassVar[str] = "summarization_retry_scheduled"
+    attempt: int
+    max_attempts: int
+    delay_ms: int
+    error: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return _retry_json(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryAttemptEvent:
+    """A request for a summary is made again now.
+
+    :param reason: why a session is compacted.
+    """
+
+    type: ClassVar[str] = "summarization_retry_attempt_start"
+    source: SummarySource
+    reason: CompactionReason | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        data = {"type": self.type, "source": self.source}
+        return data if self.reason is None else {**data, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRetryEndEvent:
+    """The attempts of a request for a summary are over, however they ended."""
+
+    type: ClassVar[str] = "summarization_retry_finished"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"type": self.type}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +245,9 @@ SessionEvent: TypeAlias = (
     | CompactionEndEvent
     | RetryStartEvent
     | RetryEndEvent
+    | SummaryRetryEvent
+    | SummaryAttemptEvent
+    | SummaryRetryEndEvent
     | PluginErrorEvent
     | NoticeEvent
 )
@@ -235,6 +279,16 @@ def compaction_json(result: CompactionResult) -> dict[str, Any]:
     if result.usage is not None:
         data["usage"] = result.usage.to_json()
     return {**data, "details": result.details}
+
+
+def _retry_json(event: RetryStartEvent | SummaryRetryEvent) -> dict[str, Any]:
+    return {
+        "type": event.type,
+        "attempt": event.attempt,
+        "maxAttempts": event.max_attempts,
+        "delayMs": event.delay_ms,
+        "errorMessage": event.error,
+    }
 
 
 def texts(messages: Sequence[Any]) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +96,10 @@ class AgentSession:
         """Estimated tokens of system prompt and tools."""
         self._listeners: list[Listener] = []
         self._waiting: set[asyncio.Future[None]] = set()
+        self._free = asyncio.Event()
+        self._free.set()
+        self._at_work: set[asyncio.Task[Any] | None] = set()
+        self._aborts = 0
         self.steering = WatchedQueue(settings.steering_mode, self._queue_changed)
         self.follow_ups = WatchedQueue(settings.follow_up_mode, self._queue_changed)
         self.runs = Runs(self)
@@ -145,8 +150,8 @@ class AgentSession:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing goes on: no run, no retry that waits, no compaction."""
-        return not self.runs.active and not self.compactor.active
+        """Whether nothing goes on: no run, no retry that waits, no compaction, no move to another place."""
+        return not self.runs.active and not self.compactor.active and self._free.is_set()
 
     @property
     def last_answer(self) -> AssistantMessage | None:
@@ -207,12 +212,48 @@ class AgentSession:
             return default
         return await self.agent.hooks.call(hook, **arguments)
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Do something beside which nothing else may go on; what is submitted meanwhile runs afterwards.
+
+        :raises ConfigError: something goes on.
+        """
+        if not self.is_idle:
+            raise ConfigError("The agent works: wait until it is done, or abort it first")
+        self._free.clear()
+        task = asyncio.current_task()
+        if task is not None:
+            self.must_not_wait(task)
+        try:
+            yield
+        finally:
+            self._free.set()
+            self._at_work.discard(task)
+
+    def must_not_wait(self, task: asyncio.Task[Any]) -> None:
+        """Keep a task from waiting for itself in :meth:`wait_for_idle`, until it is done."""
+        self._at_work.add(task)
+        task.add_done_callback(self._at_work.discard)
+
+    async def wait_until_free(self) -> None:
+        """Wait until nothing is done :meth:`alone`."""
+        while not self._free.is_set():
+            await self._free.wait()
+
     # --- the life of the session ---
 
     async def start(self, reason: str = "startup") -> None:
         """Make the system prompt, note model and thinking level in a new session, and tell the plugins."""
+        await self.make_ready()
+        await self.announce(reason)
+
+    async def make_ready(self) -> None:
+        """Make the system prompt, and note model and thinking level in a session that does not say them."""
         await self.refresh_prompt()
         self.choice.note()
+
+    async def announce(self, reason: str) -> None:
+        """Tell the plugins that a session is ready."""
         await self.call_hook("session_start", session=self, reason=reason)
 
     async def refresh_prompt(self) -> None:
@@ -261,9 +302,11 @@ class AgentSession:
         try:
             self.runs.retrying = False
             self.abort()
-            await self.wait_for_idle()
-            await self.bash.close()
-            await self.call_hook("session_shutdown", session=self, reason=reason)
+            try:
+                await self.wait_for_idle()
+            finally:
+                await self.bash.close()
+                await self.call_hook("session_shutdown", session=self, reason=reason)
         finally:
             self.store.close()
         if self._waiting:
@@ -286,7 +329,11 @@ class AgentSession:
         :param delivery: how it reaches a run that goes on.
         :raises AgentBusyError: a run goes on and ``delivery`` does not say how to reach it.
         :raises HookError: a plugin failed on the input, which is not sent.
+        :raises ConfigError: the session is closed.
         """
+        if self._closed:
+            raise ConfigError("The session is closed: nothing can be sent to it")
+        aborts = self._aborts
         if await self.commands.run(text):
             return "handled"
         busy = self.runs.active
@@ -300,7 +347,7 @@ class AgentSession:
                 raise AgentBusyError("The agent works: say whether the message steers it or follows up")
             (self.steering if delivery == "steer" else self.follow_ups).add(message)
             return "queued"
-        self.runs.start([message])
+        self.runs.start([message], aborted=self._aborts != aborts)
         return "started"
 
     async def enqueue(self, text: str, images: Sequence[ImageContent], delivery: Delivery) -> Disposition:
@@ -337,14 +384,25 @@ class AgentSession:
         return taken
 
     def abort(self, reason: str = "") -> None:
-        """Abort the run, the wait for a retry, and a compaction. Queued messages stay."""
+        """Abort the run, the wait for a retry, and a compaction or a summary of a branch. Queued messages stay.
+
+        A message whose run has not begun is kept, and the run ends before its first request.
+        """
+        self._aborts += 1
         self.runs.abort(reason)
         self.compactor.abort()
+        self.moves.abort()
 
     async def wait_for_idle(self) -> None:
-        """Wait until runs, retries and compaction are over."""
+        """Wait until runs, retries, compaction and moves are over.
+
+        :raises ConfigError: a hook of that work calls this, so that it would wait for itself.
+        :raises Exception: what made a run fail outside of the agent, such as a hook or a full disk.
+        """
+        if asyncio.current_task() in self._at_work:
+            raise ConfigError("A hook cannot wait for the work it is called in: submit, and return")
+        await self.wait_until_free()
         await self.runs.wait()
-        await self.compactor.wait()
 
     async def prepare_run(self, messages: Sequence[Any]) -> list[Any]:
         """Ask the plugins what a run starts with."""

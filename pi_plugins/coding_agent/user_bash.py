@@ -54,6 +54,7 @@ class UserBash:
         :raises HookError: a plugin failed on it, so it was not run.
         """
         session = self._session
+        await session.wait_until_free()
         if self._controller is not None:
             raise ConfigError("A command runs already: wait for its end, or abort it")
         if not command.strip():
