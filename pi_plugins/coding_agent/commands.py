@@ -20,7 +20,9 @@ class SlashCommands:
     def __init__(self, session: AgentSession) -> None:
         self._session = session
         self._found: dict[str, list[tuple[Owner, SlashCommand]]] = {}
-        for owner, command in session.agent.hooks.contributions("register_slash_commands"):
+        hooks, hook = session.agent.hooks, "register_slash_commands"
+        offered = any(name == hook for name, _, _ in hooks.specifications())  # not in a build without the plugin
+        for owner, command in hooks.contributions(hook) if offered else ():
             self.offer(owner, [command])
 
     def offer(self, owner: Owner, commands: Iterable[SlashCommand]) -> None:
