@@ -120,12 +120,14 @@ class TreeMoves:
         await session.announce("new")
 
     async def open(self, path: Path) -> None:
-        """Go on with the session of a file.
+        """Go on with the session of a file; nothing when it is the one that is open.
 
         :raises SessionInUseError: another process writes it.
         :raises ConfigError: the file is no session, something goes on, or a plugin refuses.
         """
         session = self._session
+        if session.store.path is not None and path.absolute() == session.store.path.absolute():
+            return
         with self._moving():
             await self._ask("session_before_switch", reason="resume", target=str(path))
             await self._replace(Session.open(path, types=session.message_types), "resume")
@@ -185,8 +187,8 @@ class TreeMoves:
         projection = store.projection()
         agent.state.messages = projection.messages
         if projection.model is not None:
-            model = session.models.model(*projection.model)
-            if model is not None and session.models.has_auth(model.provider):
+            model = await session.find_model(*projection.model)
+            if model is not None:
                 agent.state.model = model
             else:
                 name = "/".join(projection.model)

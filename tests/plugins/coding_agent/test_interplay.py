@@ -429,3 +429,28 @@ async def test_a_closed_session_takes_no_message(tmp_path: Path) -> None:
     await session.close()
     with pytest.raises(ConfigError, match="closed"):
         await session.submit("go")
+
+
+async def test_going_to_the_session_that_is_open_changes_nothing(tmp_path: Path) -> None:
+    case = Case(tmp_path, ["one"], in_memory=False, session_dir=tmp_path / "sessions")
+    session = await case.session()
+    await session.prompt("go")
+    store = session.store
+    assert store.path is not None
+    await session.moves.open(store.path)
+    assert session.store is store
+    await session.close()
+
+
+async def test_a_move_finds_the_model_of_a_session_that_only_a_plugin_knows(tmp_path: Path) -> None:
+    case = Case(tmp_path, ["one"], in_memory=False, session_dir=tmp_path / "sessions")
+    session = await case.session()
+    await session.prompt("go")
+    first, known = session.store.path, session.model
+    assert first is not None
+    await session.moves.new()
+    await session.choice.set_model(known.model_copy(update={"id": "other"}))
+    await session.moves.open(first)
+    assert session.model.id == known.id
+    assert "notice" not in case.types
+    await session.close()
