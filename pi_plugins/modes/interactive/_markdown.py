@@ -45,7 +45,9 @@ class _CodeBlock(CodeBlock):
 
 class _BlockQuote(BlockQuote):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = console.render_lines(self.elements, options.update(width=options.max_width - 2), style=self.style, pad=False)
+        lines = console.render_lines(
+            self.elements, options.update(width=options.max_width - 2), style=self.style, pad=False
+        )
         for line in lines:
             yield Segment("│ ", self.style)
             yield from line
@@ -83,7 +85,9 @@ def _item(item: ListItem, console: Console, options: ConsoleOptions, mark: str) 
     # All numbers below 100 have the same width, since the items of a list come one by one.
     width = 2 if mark == "•" else max(4, len(mark) + 1)
     style = console.get_style("markdown.item.bullet")
-    lines = console.render_lines(item.elements, options.update(width=options.max_width - width), style=item.style, pad=False)
+    lines = console.render_lines(
+        item.elements, options.update(width=options.max_width - width), style=item.style, pad=False
+    )
     for number, line in enumerate(lines):
         yield Segment(" " * width if number else f"{mark:>{width - 1}} ", style)
         yield from line

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from prompt_toolkit.utils import get_cwidth
+
 _SEQUENCES: Final = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]"  # CSI: colors, cursor
     "|\x1b[\\]PX^_].*?(?:\x07|\x1b\\\\|$)"  # OSC, DCS and other strings: titles, clipboard
@@ -34,6 +36,19 @@ def plain(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a text as one line, safe to print."""
     return " ".join(plain(text).split())
+
+
+def cut(text: str, width: int) -> str:
+    """Return a text that has no more columns than there are, with an ellipsis where it goes on."""
+    if get_cwidth(text) <= width:
+        return text
+    shown, used = [], 1
+    for letter in text:
+        used += get_cwidth(letter)
+        if used > width:
+            break
+        shown.append(letter)
+    return "".join(shown) + "…"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

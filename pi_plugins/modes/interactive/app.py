@@ -28,13 +28,14 @@ from rich.text import Text
 
 from pi_core import ImageContent, PiError
 
-from . import theme
-from ._screen import FRAME_SECONDS, Above, InlineRenderer, open_output, reflows, TerminalState
+from . import marks, theme
+from ._screen import FRAME_SECONDS, Above, InlineRenderer, TerminalState, open_output, reflows
 from ._text import count, one_line, plain, seconds
 from .blocks import Block
 from .controls import editor_bindings
 from .conversation import Conversation
-from .dialogs import Dialog, Dialogs
+from .dialog import Dialog
+from .dialogs import Dialogs
 from .editor import Editor
 from .painter import Painter
 from .paper import Paper
@@ -43,10 +44,11 @@ from .status import StatusLine
 from .ui import Choice, CompletionSource, Level
 
 if TYPE_CHECKING:
+    from prompt_toolkit.history import History
+
     from pi_plugins.coding_agent import AgentSession, SessionEvent
     from pi_plugins.coding_agent.inputs import Delivery
 
-_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK_SECONDS: Final = 0.1
 _TWICE_SECONDS: Final = 2.0
 _QUEUE_ROWS: Final = 4
@@ -75,6 +77,7 @@ class TerminalUi:
         self.dialogs = Dialogs(self._dialog_changed, self._columns)
         self._painter = Painter(self.conversation, Paper(color=color))
         self._live: list[str] = []
+        self._live_text: StyleAndTextTuples = []
         self._hint = ""
         self._interrupted = -_TWICE_SECONDS
         self._escaped = -_TWICE_SECONDS
@@ -121,9 +124,7 @@ class TerminalUi:
             window = Window(FormattedTextControl(make), dont_extend_height=True)
             return ConditionalContainer(window, Condition(lambda: bool(make())))
 
-        editing = ConditionalContainer(
-            HSplit([self.prompt.window, self.prompt.completions()]), ~self.dialogs.is_open
-        )
+        editing = ConditionalContainer(HSplit([self.prompt.window, self.prompt.completions()]), ~self.dialogs.is_open)
         return HSplit(
             [
                 lines(lambda: self._live_text),
@@ -156,8 +157,6 @@ class TerminalUi:
         ]
         return lines
 
-    _live_text: StyleAndTextTuples = []
-
     def _other_rows(self, width: int, rows: int) -> int:
         """Rows that are needed below what goes on."""
         self._live_text = []
@@ -168,13 +167,19 @@ class TerminalUi:
         shown: StyleAndTextTuples = []
         sender = self._sender
         if sender is not None and sender.command:
-            shown += [("class:accent", "! "), ("class:title", one_line(sender.command)[: self._columns() - 3]), ("", "\n")]
+            shown += [
+                ("class:accent", f"{marks.SHELL} "),
+                ("class:title", one_line(sender.command)[: self._columns() - 3]),
+                ("", "\n"),
+            ]
             for line in sender.output.rstrip("\n").split("\n")[-5:]:
                 shown += [("class:dim", f"  {line[: self._columns() - 3]}"), ("", "\n")]
+        if self.dialogs.open is not None:
+            return shown
         what = self.conversation.activity or ("Running" if sender is not None and sender.command else "")
         if not what:
             return shown
-        sign = _SPINNER[int(self._clock() / _TICK_SECONDS) % len(_SPINNER)]
+        sign = marks.SPINNER[int(self._clock() / _TICK_SECONDS) % len(marks.SPINNER)]
         took = self.conversation.took
         after = f" · {seconds(took)}" if took >= 1 else ""
         gap = [("", "\n")] if self._live else []
@@ -184,15 +189,19 @@ class TerminalUi:
         session = self._session
         if session is None:
             return []
-        waiting = [("next", text) for text in session.steering.texts] + [("later", text) for text in session.follow_ups.texts]
+        waiting = [("next", text) for text in session.steering.texts] + [
+            ("later", text) for text in session.follow_ups.texts
+        ]
         shown: StyleAndTextTuples = []
         width = self._columns()
         for when, text in waiting[:_QUEUE_ROWS]:
             line = f"  {when}: {one_line(text)}"
-            shown.append(("class:dim", ("\n" if shown else "") + (line if len(line) < width else line[: width - 2] + "…")))
+            shown.append(
+                ("class:dim", ("\n" if shown else "") + (line if len(line) < width else line[: width - 2] + "…"))
+            )
         if waiting:
             more = f"{count(len(waiting) - _QUEUE_ROWS, 'more message')} · " if len(waiting) > _QUEUE_ROWS else ""
-            shown.append(("class:dim", f"\n  {more}↑ takes the last one back"[: width]))
+            shown.append(("class:dim", f"\n  {more}↑ takes the last one back"[:width]))
         return shown
 
     def _status_text(self) -> StyleAndTextTuples:
@@ -263,6 +272,10 @@ class TerminalUi:
             await asyncio.wait_for(self._drawn.wait(), 2 * FRAME_SECONDS)
         except TimeoutError:
             self._last_breath = self._clock()
+
+    def use_history(self, history: History) -> None:
+        """Take former inputs from a history, and put new ones there."""
+        self.prompt.use_history(history)
 
     def refresh_status(self) -> None:
         """Find out anew what the status line says."""
@@ -397,7 +410,7 @@ class TerminalUi:
         """Print what one should know at the start."""
         model = session.model
         head = Text.assemble(("pi", "bold"), (f"  {model.provider}/{model.id}", ""), style="")
-        keys = "Enter sends · Ctrl-J new line · / commands · @ files · ! shell · Esc aborts · Ctrl-D leaves"
+        keys = "/ commands · @ files · ! shell · Ctrl-J new line · Esc aborts · Ctrl-D leaves"
         self.conversation.add(Block(Group(head, Text(keys, "dim"))))
 
     def restore(self) -> None:
@@ -419,7 +432,7 @@ class TerminalUi:
         choices: Sequence[Choice],
         *,
         message: str = "",
-        filter: bool = True,  # noqa: A002 - the word of the protocol
+        filter: bool = True,  # noqa: A002 - the word for it
         keys: Mapping[str, str] | None = None,
         selected: int = 0,
     ) -> tuple[Choice, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from rich.console import Group
 from rich.text import Text
 
+from . import marks
 from ._text import count, plain
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class Block:
     :param content: what is printed.
     :param mark: a sign before the first line, and its style.
     :param gap: whether an empty line stands before it.
+    :param terse: whether none stands between it and others like it.
     :param fallback: what is printed when the content cannot be.
     :param renderer: the plugins that made the content; empty when none did.
     :param whole: all of it, when the content is folded.
@@ -37,6 +40,7 @@ class Block:
     mark: str = ""
     style: str = ""
     gap: bool = True
+    terse: bool = False
     fallback: RenderableType | None = None
     renderer: str = ""
     whole: Whole | None = None
@@ -59,7 +63,7 @@ class Folds:
         if not self._next:
             return None
         self._next -= 1
-        return Block(self._kept[self._next](), mark="▾", style="dim")
+        return Block(self._kept[self._next](), mark=marks.UNFOLDED, style="dim")
 
 
 def folded(lines: list[str], limit: int, *, end: bool = False, style: str = "dim") -> tuple[RenderableType, bool]:
@@ -77,8 +81,11 @@ def folded(lines: list[str], limit: int, *, end: bool = False, style: str = "dim
 
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text, safe to print; none when it is empty."""
-    return [line[:_LINE] + "…" if len(line) > _LINE else line for line in plain(text).strip("\n").split("\n") if text]
+    safe = _EMPTY.sub("\n\n", plain(text).strip("\n"))
+    return [line[:_LINE] + "…" if len(line) > _LINE else line for line in safe.split("\n")] if safe else []
 
 
 _LINE: Final = 2_000
 """Characters of one line that are printed."""
+
+_EMPTY: Final = re.compile(r"\n[ \n]*\n[ \n]*\n")

@@ -14,6 +14,7 @@ from rich.text import Text
 from pi_core import (
     AgentMessage,
     AssistantMessage,
+    CustomMessage,
     MessageEndEvent,
     MessageStartEvent,
     MessageUpdateEvent,
@@ -24,6 +25,7 @@ from pi_core import (
     ToolExecutionUpdateEvent,
     ToolResult,
     ToolResultMessage,
+    UserMessage,
 )
 from pi_plugins.coding_agent.events import (
     CompactionEndEvent,
@@ -36,6 +38,7 @@ from pi_plugins.coding_agent.events import (
     SettledEvent,
 )
 
+from . import marks
 from ._text import seconds, tokens
 from .blocks import Block, Folds
 from .message_view import ending, message_block, notice
@@ -136,14 +139,14 @@ class Conversation:
 
     def _draft(self, call: _Call, lines: int) -> Block:
         if call.block is not None:
-            return Block(call.block.content, mark=call.block.mark, style=call.block.style)
+            return call.block
         took = self._clock() - call.begun
         note = seconds(took) if took >= 1 else ""
         plain_one = running(call.call, call.progress, self._cwd, note, lines)
         if call.custom is None:
-            return Block(plain_one, mark="•", style="dim")
+            return Block(plain_one, mark=marks.CALL, style="dim", terse=call.progress is None)
         owners = self._plugins.owners(_CALL) if self._plugins is not None else ""
-        return Block(call.custom, mark="•", style="dim", fallback=plain_one, renderer=owners)
+        return Block(call.custom, mark=marks.CALL, style="dim", fallback=plain_one, renderer=owners)
 
     @property
     def activity(self) -> str:
@@ -163,7 +166,7 @@ class Conversation:
 
     def could_not_draw(self, block: Block, error: Exception) -> None:
         """Tell the user whose block could not be rendered."""
-        hook = _MESSAGE if block.mark == "›" else _CALL
+        hook = _MESSAGE if block.mark == marks.PROMPT else _CALL
         if self._plugins is not None:
             self._plugins.failed(hook, block.renderer or "modes", error)
 
@@ -177,8 +180,8 @@ class Conversation:
                     self._response.update(event.assistant_message_event)
             case MessageStartEvent(given=StartEvent() | AssistantMessage()):
                 self._response = self._new_response()
-            case MessageStartEvent(given=message):
-                return None if isinstance(message, ToolResultMessage) else self.show_message(message)
+            case MessageStartEvent(given=UserMessage() | CustomMessage() as message):
+                return self.show_message(message)
             case MessageEndEvent(message=AssistantMessage() as message):
                 self._responded(message)
             case ToolExecutionStartEvent():
@@ -221,7 +224,7 @@ class Conversation:
             after = event.result.estimated_tokens_after
             text = f"Compacted: {tokens(event.result.tokens_before)} tokens before, about {tokens(after or 0)} now"
             summary = event.result.summary
-            self.add(Block(Text(text), mark="◆", style="accent", whole=lambda: Text(summary)))
+            self.add(Block(Text(text), mark=marks.NOTE, style="accent", whole=lambda: Text(summary)))
         elif event.aborted:
             self.say("The compaction was given up", "warning")
         else:
@@ -230,7 +233,7 @@ class Conversation:
     def _settled(self) -> None:
         self._begun, self._activity, self._response = None, "", None
         for call in self._calls.values():
-            self._blocks.append(call.block or Block(Text(call.call.name), mark="✗", style="error"))
+            self._blocks.append(call.block or Block(Text(call.call.name), mark=marks.FAILED, style="error"))
         self._calls.clear()
         self._asked.clear()
 
@@ -341,7 +344,12 @@ def _replaced(block: Block, content: RenderableType | None, owners: str) -> Bloc
         return block
     usual = block.content
     return Block(
-        content, mark=block.mark, style=block.style, fallback=usual, renderer=owners, whole=block.whole or (lambda: usual)
+        content,
+        mark=block.mark,
+        style=block.style,
+        fallback=usual,
+        renderer=owners,
+        whole=block.whole or (lambda: usual),
     )
 
 

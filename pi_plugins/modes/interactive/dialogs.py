@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindings, KeyBindingsBase, merge_key_bindings
@@ -15,8 +14,10 @@ from prompt_toolkit.layout import BufferControl, ConditionalContainer, Dimension
 from prompt_toolkit.layout.processors import ConditionalProcessor, PasswordProcessor
 from prompt_toolkit.utils import get_cwidth
 
-from ._text import one_line, plain
-from .ui import Choice
+from . import marks
+from ._text import cut, one_line
+from .dialog import Dialog
+from .editor import prompt_mark
 
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
@@ -24,100 +25,6 @@ if TYPE_CHECKING:
 
 _MESSAGE_ROWS: Final = 10
 _CHOICE_ROWS: Final = 10
-
-
-class Dialog:
-    """A question that is open.
-
-    :param title: one line.
-    :param choices: what can be chosen; nothing asks for a text.
-    :param text: the text to begin with; ``None`` when nothing is typed.
-    :param multiline: whether the text may have several lines.
-    :param secret: whether the text is hidden.
-    :param keys: further keys that choose, and what they are for.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        *,
-        message: str = "",
-        choices: Sequence[Choice] = (),
-        text: str | None = None,
-        multiline: bool = False,
-        secret: bool = False,
-        keys: Mapping[str, str] | None = None,
-        selected: int = 0,
-    ) -> None:
-        self.title = one_line(title)
-        self.message = plain(message).strip("\n").split("\n") if message else []
-        self.choices = choices
-        self.keys = dict(keys or {})
-        self.typed = text is not None
-        self.multiline = multiline
-        self.secret = secret
-        self.selected = selected
-        self.scroll = 0
-        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.own_keys = KeyBindings()
-        for name in self.keys:
-            self.own_keys.add(*name.split(" "))(lambda event, name=name: self.choose(name))
-        self.buffer = Buffer(multiline=multiline, document=Document(text or ""), on_text_changed=self._typed)
-
-    @property
-    def numbered(self) -> bool:
-        """Whether a digit chooses."""
-        return bool(self.choices) and not self.typed and len(self.choices) <= 9
-
-    @property
-    def found(self) -> list[Choice]:
-        """The choices that what was typed means."""
-        return matching(self.choices, self.buffer.text) if self.typed else list(self.choices)
-
-    def move(self, step: int) -> None:
-        """Go to another choice."""
-        count = len(self.found)
-        if count:
-            self.selected = (self.selected + step) % count if abs(step) == 1 else max(0, min(count - 1, self.selected + step))
-
-    def finish(self, value: Any) -> None:
-        """Answer."""
-        if not self.answer.done():
-            self.answer.set_result(value)
-
-    def choose(self, key: str) -> None:
-        """Answer with the choice that is selected."""
-        found = self.found
-        if found:
-            self.finish((found[min(self.selected, len(found) - 1)], key))
-
-    def _typed(self, buffer: Buffer) -> None:
-        if self.choices:
-            self.selected = 0
-
-
-def matching(choices: Sequence[Choice], text: str) -> list[Choice]:
-    """Return the choices that have every word of a text, or failing that its letters in order; exact words first."""
-    words = text.lower().split()
-    if not words:
-        return list(choices)
-    exact, loose = [], []
-    for choice in choices:
-        label, all_of_it = choice.label.lower(), f"{choice.label} {choice.detail}".lower()
-        if all(word in all_of_it for word in words):
-            exact.append(choice)
-        elif all(_in_order(word, label) for word in words):
-            loose.append(choice)
-    return exact + loose
-
-
-def _in_order(letters: str, text: str) -> bool:
-    position = -1
-    for letter in letters:
-        position = text.find(letter, position + 1)
-        if position < 0:
-            return False
-    return True
 
 
 class Dialogs:
@@ -164,7 +71,7 @@ class Dialogs:
             height=lambda: Dimension(min=1, max=8 if self._now.multiline else 1),
             wrap_lines=Condition(lambda: self._now.multiline),
             dont_extend_height=True,
-            get_line_prefix=lambda line, wrap: [("class:accent", "› " if line == 0 and wrap == 0 else "  ")],
+            get_line_prefix=prompt_mark,
         )
         self.list = Window(FormattedTextControl(self._list, focusable=True, show_cursor=False), dont_extend_height=True)
         return HSplit(
@@ -193,13 +100,15 @@ class Dialogs:
     def _head(self) -> StyleAndTextTuples:
         dialog = self._now
         more = f"  ({self.waiting - 1} more wait)" if self.waiting > 1 else ""
-        shown: StyleAndTextTuples = [("class:accent", "? "), ("class:title", dialog.title), ("class:dim", more)]
+        shown: StyleAndTextTuples = [("class:accent", f"{marks.QUESTION} "), ("class:title", dialog.title)]
+        shown.append(("class:dim", more))
         rows = dialog.message[dialog.scroll : dialog.scroll + _MESSAGE_ROWS]
-        for row in rows:
-            shown.append(("", f"\n  {row}"))
+        shown += [("", f"\n  {row}") for row in rows]
         left = len(dialog.message) - dialog.scroll - len(rows)
         if left > 0 or dialog.scroll:
             shown.append(("class:dim", f"\n  … {left} more lines below · PgUp PgDn"))
+        if rows:
+            shown.append(("", "\n"))
         return shown
 
     def _list(self) -> StyleAndTextTuples:
@@ -214,14 +123,14 @@ class Dialogs:
         column = min(max((get_cwidth(choice.label) for choice in rows), default=0), max(10, width // 2))
         for number, choice in enumerate(rows, first):
             chosen = number == dialog.selected
-            mark = "❯ " if chosen else "  "
+            mark = f"{marks.CHOSEN} " if chosen else "  "
             digit = f"{number + 1}. " if dialog.numbered else ""
-            label = _cut(one_line(choice.label), width - 3 - len(digit))
+            label = cut(one_line(choice.label), width - 3 - len(digit))
             shown.append(("class:chosen" if chosen else "", f"{mark}{digit}{label}"))
             room = width - 5 - len(digit) - max(column, get_cwidth(label))
             if choice.detail and room > 8:
                 gap = " " * (2 + max(0, column - get_cwidth(label)))
-                shown.append(("class:dim", gap + _cut(one_line(choice.detail), room)))
+                shown.append(("class:dim", gap + cut(one_line(choice.detail), room)))
             shown.append(("", "\n"))
         left = len(found) - len(rows)
         if left:
@@ -236,7 +145,7 @@ class Dialogs:
             parts.append("Ctrl-J new line")
         parts += [f"{_key_name(key)} {what}" for key, what in dialog.keys.items()]
         parts.append("Esc leave")
-        return [("class:dim", _cut("  " + " · ".join(parts), self._columns() - 1))]
+        return [("class:dim", cut("  " + " · ".join(parts), self._columns() - 1))]
 
     # --- keys ---
 
@@ -303,15 +212,3 @@ class Dialogs:
 
 def _key_name(key: str) -> str:
     return key.replace("c-", "Ctrl-").title() if key.startswith("c-") else key.capitalize()
-
-
-def _cut(text: str, width: int) -> str:
-    """Return a text that fits."""
-    if get_cwidth(text) <= width:
-        return text
-    shown = ""
-    for letter in text:
-        if get_cwidth(shown + letter) > width - 1:
-            break
-        shown += letter
-    return shown + "…"

@@ -8,20 +8,22 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, Dimension, FormattedTextControl, HSplit, Window
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.utils import get_cwidth
 
 from pi_core import ConfigError
 
+from . import marks
 from ._text import count, one_line, plain
 from .ui import CompletionSource
 
@@ -40,6 +42,11 @@ class _Sources(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         for source in self._sources:
             yield from source.complete(document.current_line_before_cursor, document)
+
+
+def prompt_mark(line: int, wrapped: int) -> StyleAndTextTuples:
+    """Return what stands before a line of what is typed."""
+    return [("class:accent", "  " if line or wrapped else f"{marks.PROMPT} ")]
 
 
 class Editor:
@@ -67,7 +74,7 @@ class Editor:
             height=lambda: Dimension(min=1, max=max(1, min(15, rows() // 3))),
             wrap_lines=True,
             dont_extend_height=True,
-            get_line_prefix=lambda line, wrap: [("class:accent", "› " if line == 0 and wrap == 0 else "  ")],
+            get_line_prefix=prompt_mark,
         )
 
     def use_history(self, history: History) -> None:
@@ -178,22 +185,17 @@ async def edit_externally(text: str, command: str | None) -> str:
     command = command or os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command:
         raise ConfigError("There is no editor: name one in $VISUAL, $EDITOR, or the setting externalEditor")
-    descriptor, path = tempfile.mkstemp(suffix=".md", prefix="pi-")
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        words = [*shlex.split(command), path]
-        code = await run_in_terminal(lambda: _call(words), in_executor=True)
+    return await run_in_terminal(lambda: _edit(text, command), in_executor=True)
+
+
+def _edit(text: str, command: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="pi-") as folder:
+        path = Path(folder, "prompt.md")
+        path.write_text(text, encoding="utf-8", errors="replace")
+        try:
+            code = subprocess.call([*shlex.split(command), str(path)])
+        except OSError as error:
+            raise ConfigError(f"{command} cannot be started: {error.strerror}") from error
         if code:
             raise ConfigError(f"{command} ended with code {code}: the text stays as it was")
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().rstrip("\n")
-    finally:
-        os.unlink(path)
-
-
-def _call(words: list[str]) -> int:
-    try:
-        return subprocess.call(words)
-    except OSError as error:
-        raise ConfigError(f"{words[0]} cannot be started: {error.strerror}") from error
+        return path.read_text(encoding="utf-8", errors="replace").rstrip("\n")

@@ -15,6 +15,7 @@ from pi_plugins.sessions.messages import (
     CustomEntryMessage,
 )
 
+from . import marks
 from ._markdown import Answer
 from ._text import plain, tokens
 from .blocks import Block, folded, lines_of
@@ -40,14 +41,18 @@ def message_block(message: AgentMessage) -> Block | None:
         case BashExecutionMessage():
             return _command(message)
         case CustomEntryMessage():
-            return Block(Answer.parse(plain(message.to_text())), mark="◆", style="accent") if message.display else None
+            return (
+                Block(Answer.parse(plain(message.to_text())), mark=marks.NOTE, style="accent")
+                if message.display
+                else None
+            )
         case CompactionSummaryMessage():
             title = f"Compacted: a summary stands for {tokens(message.tokens_before)} tokens"
             return _summary(title, message.summary)
         case BranchSummaryMessage():
             return _summary("A summary of the branch that was left", message.summary)
         case CustomMessage():
-            return Block(Text(plain(message.to_text())), mark="◆", style="accent")
+            return Block(Text(plain(message.to_text())), mark=marks.NOTE, style="accent")
     return None
 
 
@@ -60,7 +65,7 @@ def _user(message: UserMessage) -> Block:
     shown, more = folded(lines, _USER_SHOWN, style="user")
     return Block(
         Group(shown, *images) if images else shown,
-        mark="›",
+        mark=marks.PROMPT,
         style="accent",
         whole=(lambda: Text(plain(text))) if more else None,
     )
@@ -82,7 +87,7 @@ def _command(message: BashExecutionMessage) -> Block:
         shown = Group(shown, Text(f"all of it: {message.full_output_path}", "dim"))
     return Block(
         Group(head, *([shown] if lines else []), *([end] if end is not None else [])),
-        mark="!",
+        mark=marks.SHELL,
         style="accent",
         whole=(lambda: Group(head, Text(plain(message.output), "dim"))) if more else None,
     )
@@ -92,7 +97,7 @@ def _summary(title: str, summary: str) -> Block:
     shown, more = folded(lines_of(summary), 4)
     return Block(
         Group(Text(title, "bold"), shown),
-        mark="◆",
+        mark=marks.NOTE,
         style="accent",
         whole=(lambda: Answer.parse(plain(summary))) if more else None,
     )
@@ -107,7 +112,7 @@ def ending(message: AssistantMessage) -> Block | None:
             said = Text(plain(message.error_message or "The request failed"), "error")
             status = message.error_details.status if message.error_details else None
             advice = _ADVICE.get(status) if status is not None else None
-            return Block(Group(said, Text(advice, "dim")) if advice else said, mark="✗", style="error")
+            return Block(Group(said, Text(advice, "dim")) if advice else said, mark=marks.FAILED, style="error")
         case "length":
             text = "The answer was cut: the model reached its output limit. Ask it to go on."
             return Block(Text(text, "warning"))
@@ -117,5 +122,5 @@ def ending(message: AssistantMessage) -> Block | None:
 def notice(text: str, level: str) -> Block:
     """Return something that the user should read."""
     style = {"warning": "warning", "error": "error"}.get(level, "none")
-    mark = {"warning": "!", "error": "✗"}.get(level, "")
+    mark = {"warning": marks.SHELL, "error": marks.FAILED}.get(level, "")
     return Block(Text(plain(text), style), mark=mark, style=style)

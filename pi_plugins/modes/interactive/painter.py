@@ -23,6 +23,7 @@ class Painter:
         self._conversation = conversation
         self._paper = paper
         self._printed_any = False
+        self._terse = False
 
     def printed(self, width: int) -> list[str]:
         """Return the lines of what has become final since the last call.
@@ -34,10 +35,10 @@ class Painter:
             # A block that cannot be drawn adds one that says so.
             for block in blocks:
                 made = self._lines(block, width)
-                if block.gap and self._printed_any:
+                if self._gap(block):
                     lines.append("")
                 lines += made
-                self._printed_any = True
+                self._printed_any, self._terse = True, block.terse
         return lines
 
     def live(self, width: int, rows: int) -> list[str]:
@@ -51,11 +52,17 @@ class Painter:
 
     def _stacked(self, blocks: Iterable[Block], width: int) -> list[str]:
         lines: list[str] = []
+        printed_any, terse = self._printed_any, self._terse
         for block in blocks:
-            if block.gap and (lines or self._printed_any):
+            if self._gap(block):
                 lines.append("")
             lines += map(without_links, self._lines(block, width))
+            self._printed_any, self._terse = True, block.terse
+        self._printed_any, self._terse = printed_any, terse
         return lines
+
+    def _gap(self, block: Block) -> bool:
+        return block.gap and self._printed_any and not (block.terse and self._terse)
 
     def _lines(self, block: Block, width: int) -> list[str]:
         try:

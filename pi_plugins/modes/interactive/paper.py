@@ -23,14 +23,15 @@ _LINK: Final = re.compile("\x1b\\]8;[^\x1b\x07]*(?:\x1b\\\\|\x07)")
 class Paper:
     """Renders for a terminal.
 
-    :param color: whether colors may be used; bold, dim and the like always are.
+    :param color: whether colors may be used.
+    :param styles: whether bold, dim and the like may be; nothing but text is printed without.
     """
 
-    def __init__(self, *, color: bool = True) -> None:
+    def __init__(self, *, color: bool = True, styles: bool = True) -> None:
         self._console = Console(
             file=io.StringIO(),
             force_terminal=True,
-            color_system="standard",
+            color_system="standard" if styles else None,
             no_color=not color,
             theme=RICH,
             highlight=False,

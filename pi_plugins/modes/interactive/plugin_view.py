@@ -47,7 +47,9 @@ class PluginRenderers:
             return Text(plain(made))
         if is_renderable(made):
             return made  # type: ignore[no-any-return]
-        self.failed(hook, self.owners(hook), TypeError(f"{type(made).__name__} is neither text nor anything rich prints"))
+        self.failed(
+            hook, self.owners(hook), TypeError(f"{type(made).__name__} is neither text nor anything rich prints")
+        )
         return None
 
     def owners(self, hook: str) -> str:

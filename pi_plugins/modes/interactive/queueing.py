@@ -26,9 +26,7 @@ def queue_command(ui: Ui) -> SlashCommand:
         if not waiting:
             return "Nothing waits"
         texts = {id(queue): queue.texts for _, queue, _ in waiting}
-        choices = [
-            Choice(entry, one_line(texts[id(entry[1])][entry[2]]), entry[0]) for entry in waiting
-        ]
+        choices = [Choice(entry, one_line(texts[id(entry[1])][entry[2]]), entry[0]) for entry in waiting]
         chosen = await ui.select(
             "Messages that wait", choices, message="Enter takes one back into the editor.", keys={_DROP: "drop"}
         )

@@ -24,6 +24,7 @@ from pi_core import (
     UpdateEvent,
 )
 
+from . import marks
 from ._growing import GrowingMarkdown
 from ._text import count, one_line, plain, seconds
 from .blocks import Block
@@ -72,14 +73,14 @@ class _ThinkingPart:
         if not text or self._hidden:
             return []
         if self._shown:
-            return [Block(Text(text, "thinking"), mark="∴", style="dim")]
+            return [Block(Text(text, "thinking"), mark=marks.THOUGHT, style="dim")]
         return [thought(text, self._clock() - self._begun)]
 
     def draft(self, lines: int) -> Block | None:
         if self._hidden or not self._tail.strip():
             return None
         rows = plain(self._tail).strip().split("\n")[-min(lines, _THINKING_LINES) :]
-        return Block(Text("\n".join(rows), "thinking"), mark="∴", style="dim")
+        return Block(Text("\n".join(rows), "thinking"), mark=marks.THOUGHT, style="dim")
 
 
 class _CallPart:
@@ -98,7 +99,7 @@ class _CallPart:
         line = Text(plain(self.name) or "…", "bold")
         if self._size > 1000:
             line.append(f" {self._size / 1000:.0f}k characters", "not bold dim")
-        return Block(line, mark="•", style="dim")
+        return Block(line, mark=marks.CALL, style="dim")
 
 
 class StreamedResponse:
@@ -205,4 +206,4 @@ def thought(text: str, took: float = 0.0) -> Block:
     note = f"{seconds(took)} · {size}" if took >= 1 else size
     line = Text(f"Thought · {note} · ", "dim", no_wrap=True, overflow="ellipsis")
     line.append(one_line(lines[0]), "italic")
-    return Block(line, mark="∴", style="dim", whole=lambda: Text(text, "thinking"))
+    return Block(line, mark=marks.THOUGHT, style="dim", whole=lambda: Text(text, "thinking"))

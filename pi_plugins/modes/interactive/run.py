@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import click
 
-from pi_core import Build, ConfigError
+from pi_core import Build, ImageContent
 from pi_plugins.coding_agent import AgentSession, Prepared, SessionOptions, create_session, prepare_session
 
 from .._signals import stopping_on_signals
 from ..printing import begin_trace
 from ._capture import printed
-from .app import TerminalUi
 from .asking import Asking
 from .commands import OWNER, offer_commands
 from .completion import completion_sources
 from .history import InputHistory, history_path
 from .queueing import queue_command
 from .starting import choose_session, start_session, trust_question
+from .ui import CompletionSource, Ui
 
 if TYPE_CHECKING:
+    from prompt_toolkit.history import History
+
     from .._input import Prompt
+    from .conversation import Conversation
 
 _REPLAYED: Final = 60
 """Messages of a session that is gone on with that are printed."""
@@ -48,11 +51,16 @@ async def run_interactive(
     """
     options.source = "interactive"
     environ = os.environ if options.environ is None else options.environ
+    front: Front
     if is_dumb(environ):
-        from .lines import run_lines
+        from .lines import LineUi
 
-        return await run_lines(build, options, prompts, trace, resume=resume)
-    return await _Interactive(build, options, prompts, trace, resume=resume).run(environ)
+        front = LineUi()
+    else:
+        from .app import TerminalUi
+
+        front = TerminalUi(environ)
+    return await _Interactive(front, build, options, prompts, trace, resume=resume).run()
 
 
 def is_dumb(environ: Mapping[str, str]) -> bool:
@@ -60,9 +68,46 @@ def is_dumb(environ: Mapping[str, str]) -> bool:
     return environ.get("TERM", "dumb") in ("", "dumb", "unknown")
 
 
+class Front(Ui, Protocol):
+    """A terminal that a conversation goes on at.
+
+    :param sources: what can be completed.
+    :param leaving: set when the user wants to leave.
+    """
+
+    sources: list[CompletionSource]
+    leaving: asyncio.Event
+    conversation: Conversation
+
+    async def run(self, main: Callable[[], Awaitable[int]]) -> int:
+        """Have the terminal while ``main`` runs, and return what it returns."""
+
+    def attach(self, session: AgentSession) -> None:
+        """Show a session and take inputs for it."""
+
+    def use_history(self, history: History) -> None:
+        """Take former inputs from a history, and put new ones there."""
+
+    def greet(self, session: AgentSession) -> None:
+        """Print what one should know at the start."""
+
+    async def send(self, text: str, images: Sequence[ImageContent] = ()) -> None:
+        """Send an input as if it were typed, as soon as there is a session."""
+
+    def start(self, work: Awaitable[None]) -> None:
+        """Let something run beside; what it raises is shown."""
+
+    def refresh_status(self) -> None:
+        """Find out anew what the status line says."""
+
+    def restore(self) -> None:
+        """Put the terminal back as it was, when there is no time for more."""
+
+
 class _Interactive:
     def __init__(
         self,
+        ui: Front,
         build: Build,
         options: SessionOptions,
         prompts: Sequence[Prompt],
@@ -70,6 +115,8 @@ class _Interactive:
         *,
         resume: bool,
     ) -> None:
+        self._ui = ui
+        self._asking = Asking(ui)
         self._build = build
         self._options = options
         self._prompts = prompts
@@ -77,9 +124,8 @@ class _Interactive:
         self._resume = resume
         self._session: AgentSession | None = None
 
-    async def run(self, environ: Mapping[str, str]) -> int:
-        ui = self._ui = TerminalUi(environ)
-        self._asking = Asking(ui)
+    async def run(self) -> int:
+        ui = self._ui
         ui.sources += completion_sources(ui)
         try:
             with printed(ui.show), stopping_on_signals(ui.exit, last=ui.restore) as received:
@@ -93,8 +139,7 @@ class _Interactive:
     async def _converse(self) -> int:
         ui = self._ui
         prepared = await prepare_session(self._options, self._build, ask_trust=trust_question(ui))
-        history = InputHistory(history_path(prepared.agent_dir))
-        ui.prompt.use_history(history)
+        ui.use_history(InputHistory(history_path(prepared.agent_dir)))
         if self._resume and not await choose_session(ui, prepared):
             return 0
         session = self._session = await start_session(ui, prepared, lambda: self._create(prepared))

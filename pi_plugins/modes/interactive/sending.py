@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from pi_core import ImageContent, PiError
 from pi_plugins.sessions.messages import BashExecutionMessage
@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from pi_plugins.coding_agent.inputs import Delivery
 
     from .conversation import Conversation
-    from .editor import Editor
 
 _OUTPUT_KEPT = 4_000
+
+
+class Draft(Protocol):
+    """What holds the text that is not sent yet."""
+
+    def give_back(self, texts: Iterable[str]) -> None:
+        """Put texts before what is typed."""
 
 
 class Sender:
@@ -30,7 +36,7 @@ class Sender:
     :param editor: gets back what could not be sent.
     """
 
-    def __init__(self, session: AgentSession, conversation: Conversation, editor: Editor) -> None:
+    def __init__(self, session: AgentSession, conversation: Conversation, editor: Draft) -> None:
         self._session = session
         self._conversation = conversation
         self._editor = editor

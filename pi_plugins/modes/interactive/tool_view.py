@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pi_core import ImageContent, TextContent, ToolCallContent, ToolResult
 
+from . import marks
 from ._code import highlighted, language_of
 from ._text import count, one_line, plain, seconds
 from .blocks import Block, folded, lines_of
@@ -76,13 +77,15 @@ def finished(
     call: ToolCallContent, result: ToolResult, cwd: Path, *, is_error: bool, duration_ms: int | None = None
 ) -> Block:
     """Return a call with what came of it, folded when it is long."""
-    took = seconds(duration_ms / 1000) if duration_ms is not None and duration_ms >= 1000 else ""
-    line = call_line(call, cwd, took)
-    body, more = _body(call, result, cwd, is_error)
+    notes = [_size(call, result)] if not is_error else []
+    notes += [seconds(duration_ms / 1000)] if duration_ms is not None and duration_ms >= 1000 else []
+    line = call_line(call, cwd, " · ".join(filter(None, notes)))
+    body, more = _body(call, result, is_error)
     return Block(
         Group(line, body) if body is not None else line,
-        mark="✗" if is_error else "•",
+        mark=marks.FAILED if is_error else marks.CALL,
         style="error" if is_error else "ok",
+        terse=body is None,
         fallback=Text(f"{call.name}\n{_text(result)}"),
         whole=(lambda: Group(line, _whole(call, result))) if more else None,
     )
@@ -95,7 +98,15 @@ def running(call: ToolCallContent, progress: ToolResult | None, cwd: Path, note:
     return Group(head, Text("\n".join(shown), "dim", no_wrap=True, overflow="ellipsis")) if shown else head
 
 
-def _body(call: ToolCallContent, result: ToolResult, cwd: Path, is_error: bool) -> tuple[RenderableType | None, bool]:
+def _quiet(call: ToolCallContent, result: ToolResult) -> bool:
+    return call.name in _QUIET and not any(isinstance(block, ImageContent) for block in result.content or [])
+
+
+def _size(call: ToolCallContent, result: ToolResult) -> str:
+    return count(len(lines_of(_text(result))), "line") if _quiet(call, result) else ""
+
+
+def _body(call: ToolCallContent, result: ToolResult, is_error: bool) -> tuple[RenderableType | None, bool]:
     text = _text(result)
     if is_error:
         return folded(lines_of(text), _ERROR_SHOWN, style="error") if text.strip() else (None, False)
@@ -110,9 +121,9 @@ def _body(call: ToolCallContent, result: ToolResult, cwd: Path, is_error: bool) 
     if call.name == "write" and isinstance(written, str):
         return _written(call, written)
     lines = lines_of(text)
+    if _quiet(call, result):
+        return None, bool(lines)
     images = [block for block in result.content or [] if isinstance(block, ImageContent)]
-    if call.name in _QUIET and not images:
-        return Text(count(len(lines), "line"), "dim"), len(lines) > 0
     body, more = folded(lines, _SHOWN, end=call.name == "bash")
     named = [Text(image_name(image), "dim") for image in images]
     return (Group(*([body] if lines else []), *named) if lines or named else None), more

@@ -56,7 +56,7 @@ class Ui(Protocol):
         choices: Sequence[Choice],
         *,
         message: str = "",
-        filter: bool = True,
+        filter: bool = True,  # noqa: A002 - the word for it
         keys: Mapping[str, str] | None = None,
         selected: int = 0,
     ) -> tuple[Choice, str] | None:
