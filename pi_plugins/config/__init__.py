@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .loading import LoadedSettings as LoadedSettings
     from .loading import load_settings as load_settings
     from .paths import agent_dir as agent_dir
+    from .paths import current_dir as current_dir
     from .paths import home_dir as home_dir
     from .paths import project_dir as project_dir
     from .plugin_folders import plugin_files as plugin_files
@@ -42,7 +43,7 @@ _HOMES: Final = {
     "json_file": ("LockedJson", "read_document", "read_json", "replace_file"),
     "json_text": ("JsonDocument",),
     "loading": ("LoadedSettings", "load_settings"),
-    "paths": ("agent_dir", "home_dir", "project_dir"),
+    "paths": ("agent_dir", "current_dir", "home_dir", "project_dir"),
     "plugin_folders": ("plugin_files",),
     "saving": ("remove_setting", "save_setting"),
     "settings": ("BranchSummarySettings", "CompactionSettings", "RetrySettings", "Settings"),

@@ -53,14 +53,14 @@ def show(build: Build, key: str | None, as_json: bool, flag: str | None) -> None
     if as_json:
         origins = {name: origin for name, (_, origin) in rows.items()}
         more = {"warnings": loaded.warnings, "unused": loaded.unused, "trust": trust.source}
-        click.echo(json.dumps({"value": chosen, "origins": origins, **more}, indent=2, ensure_ascii=False))
+        click.echo(_json({"value": chosen, "origins": origins, **more}, indent=2))
         return
     if path in all_keys():
         said = all_keys()[path].replace("``", "")
         click.echo(f"{said[:1].upper()}{said[1:]}\nExpected: {expected(path)}")
     width = max((len(name) for name in rows), default=0)
     for name, (value, origin) in rows.items():
-        click.echo(f"{name:<{width}}  {json.dumps(value, ensure_ascii=False)}  ({origin})")
+        click.echo(f"{name:<{width}}  {_json(value)}  ({origin})")
     for text in [*loaded.warnings, *loaded.unused, *filter(None, [trust.notice])]:
         click.echo(text, err=True)
 
@@ -78,7 +78,7 @@ def set_(build: Build, key: str, value: str, project: bool, flag: str | None) ->
     if fault is not None:
         raise ConfigError(str(fault))
     file = save_setting(key, taken, scope=_scope(project), trusted=project and _trust(build, flag).trusted)
-    click.echo(f"{file}: {dotted(path)} = {json.dumps(masked(taken, path[-1]), ensure_ascii=False)}")
+    click.echo(f"{file}: {dotted(path)} = {_json(masked(taken, path[-1]))}")
     _tell_what_wins(build, path, file)
 
 
@@ -97,7 +97,7 @@ def unset(build: Build, key: str, project: bool, flag: str | None) -> None:
 @config.command("path")
 def path() -> None:
     """Print the folders and files of the configuration, and whether they are there."""
-    own, cwd = paths.agent_dir(), Path.cwd()
+    own, cwd = paths.agent_dir(), paths.current_dir()
     rows = [
         ("agent folder", own),
         ("user settings", paths.user_settings_file(own)),
@@ -110,7 +110,7 @@ def path() -> None:
     ]
     for name, found in rows:
         if found is not None:
-            click.echo(f"{name:<17} {found}{'' if found.exists() else '  (not there)'}")
+            click.echo(f"{name:<17} {found}{_absence(found)}")
 
 
 @config.command("trust")
@@ -137,10 +137,27 @@ def trusted(as_json: bool) -> None:
     """List the folders that somebody decided about."""
     decisions = trust_decisions()
     if as_json:
-        click.echo(json.dumps(decisions, indent=2, ensure_ascii=False))
+        click.echo(_json(decisions, indent=2))
         return
     for folder, decision in decisions.items():
         click.echo(f"{'trusted' if decision else 'not trusted':<12} {folder}")
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON that can be printed, also one with half of a surrogate pair."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _absence(path: Path) -> str:
+    """What to say of a path that cannot be reached."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return "  (not there)"
+    except OSError as error:
+        return f"  ({error.strerror})"
+    return ""
 
 
 def _scope(project: bool) -> Scope:
@@ -148,14 +165,15 @@ def _scope(project: bool) -> Scope:
 
 
 def _trust(build: Build, flag: str | None) -> Trust:
-    settings = load_settings(Path.cwd()).settings
+    cwd = paths.current_dir()
+    settings = load_settings(cwd).settings
     approved = None if flag is None else flag == "yes"
-    return asyncio.run(decide_trust(Path.cwd(), settings=settings, hooks=build.hooks, flag=approved))
+    return asyncio.run(decide_trust(cwd, settings=settings, hooks=build.hooks, flag=approved))
 
 
 def _load(build: Build, flag: str | None) -> tuple[LoadedSettings, Trust]:
     trust = _trust(build, flag)
-    return load_settings(Path.cwd(), trusted=trust.trusted), trust
+    return load_settings(paths.current_dir(), trusted=trust.trusted), trust
 
 
 def _tell_what_wins(build: Build, path: tuple[str, ...], file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -193,7 +194,10 @@ def _to_bytes(value: dict[str, Any], path: Path) -> bytes:
 
 
 def _make_folder(folder: str, mode: int | None) -> None:
-    os.makedirs(folder, mode=0o700 if mode == PRIVATE else 0o777, exist_ok=True)
+    try:
+        os.makedirs(folder, mode=0o700 if mode == PRIVATE else 0o777, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from error
 
 
 def _temporary_prefix(target: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +15,9 @@ from pi_core import ConfigError
 # Patterns are compiled when they are first used: a file without faults and comments needs none.
 _COMMENT: Final = r'(?s)"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/'
 _TOKEN: Final = r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+'
+
+_DEEPEST: Final = 100
+# No file of a user is nested half as deep, and what works on its values can be recursive.
 
 JsonPath = tuple[str | int, ...]
 """The keys and indexes that lead to a value."""
@@ -32,6 +37,7 @@ class JsonDocument:
         self._text = text
         self._has_duplicates = has_duplicates
         self._places: dict[JsonPath, list[int]] | None = None
+        self._line_ends: list[int] | None = None
 
     def place(self, path: Sequence[str | int] = ()) -> str:
         """Return where a value is, as ``FILE:LINE``; of a value that is not there, where what would hold it is."""
@@ -53,7 +59,9 @@ class JsonDocument:
         ]
 
     def _line(self, offset: int) -> int:
-        return self._text.count("\n", 0, offset) + 1
+        if self._line_ends is None:
+            self._line_ends = [found.start() for found in re.finditer("\n", self._text)]
+        return bisect_left(self._line_ends, offset) + 1
 
     def _found(self) -> dict[JsonPath, list[int]]:
         if self._places is None:
@@ -84,10 +92,14 @@ def parse_json(text: str, path: Path, *, comments: bool = False) -> JsonDocument
         value = json.loads(text, object_pairs_hook=to_object, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: {_spoken(error.msg)}") from None
-    except ValueError as error:
+    except _NumberError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except ValueError:  # of int(), which takes no more digits than that
+        raise ConfigError(f"{path}: a number has more than {sys.get_int_max_str_digits()} digits") from None
     except RecursionError:
-        raise ConfigError(f"{path}: nested too deeply") from None
+        raise _too_deep(path) from None
+    if _is_deeper(value, _DEEPEST):
+        raise _too_deep(path)
     return JsonDocument(path, text, value, has_duplicates=bool(twice))
 
 
@@ -109,8 +121,31 @@ def _blank(match: re.Match[str]) -> str:
     return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
 
 
+class _NumberError(ValueError):
+    """A number that JSON does not know."""
+
+
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not a number that JSON knows")
+    raise _NumberError(f"{name} is not a number that JSON knows")
+
+
+def _too_deep(path: Path) -> ConfigError:
+    return ConfigError(f"{path}: nested too deeply: expected at most {_DEEPEST} objects and lists in each other")
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    """Whether a value has more objects and lists in each other than a number."""
+    level = [value]
+    for _ in range(depth + 1):
+        level = [
+            item
+            for holder in level
+            if isinstance(holder, dict | list)
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _spoken(message: str) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+
+from pi_core import ConfigError
 
 AGENT_DIR_VARIABLE: Final = "PI_CODING_AGENT_DIR"
 """The environment variable that names the agent's folder."""
@@ -23,9 +26,21 @@ def home_dir(environ: Mapping[str, str] | None = None) -> Path:
     """Return the user's home directory.
 
     :param environ: environment variables, the process's own by default.
+    :raises ConfigError: nothing says where it is.
     """
     home = (os.environ if environ is None else environ).get("HOME")
-    return Path(home) if home else Path.home()
+    return Path(os.path.abspath(home)) if home else _home_of_account()
+
+
+def current_dir() -> Path:
+    """Return the current directory.
+
+    :raises ConfigError: it is gone, or cannot be reached any more.
+    """
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise ConfigError(f"The current directory cannot be used: {error.strerror}. Change to another one") from None
 
 
 def expand(path: str, base: Path, environ: Mapping[str, str] | None = None) -> Path:
@@ -36,13 +51,15 @@ def expand(path: str, base: Path, environ: Mapping[str, str] | None = None) -> P
     """
     if path == "~" or path.startswith("~/"):
         return Path(os.path.normpath(home_dir(environ) / path[2:]))
-    return Path(os.path.normpath(Path.cwd() / base / os.path.expanduser(path)))
+    found = base / os.path.expanduser(path)
+    return Path(os.path.normpath(found if found.is_absolute() else current_dir() / found))
 
 
 def agent_dir(environ: Mapping[str, str] | None = None) -> Path:
     """Return the folder of the user's own configuration: ``PI_CODING_AGENT_DIR``, else ``~/.pi/agent``.
 
     :param environ: environment variables, the process's own by default.
+    :raises ConfigError: nothing says where the home directory is.
     """
     named = (os.environ if environ is None else environ).get(AGENT_DIR_VARIABLE)
     return expand(named, Path(), environ) if named else home_dir(environ) / FOLDER / "agent"
@@ -67,6 +84,20 @@ def project_settings_file(cwd: Path, agent_dir: Path) -> Path | None:
     return None if os.path.realpath(folder) == os.path.realpath(agent_dir) else folder / SETTINGS_FILE
 
 
+def _home_of_account() -> Path:
+    try:
+        if sys.platform == "win32":
+            return Path.home()
+        # Path.home() would take an empty HOME for the root folder.
+        import pwd
+
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except (KeyError, RuntimeError):
+        raise ConfigError(
+            f"Nothing says where the home directory is. Set HOME, or {AGENT_DIR_VARIABLE} to a folder"
+        ) from None
+
+
 __all__ = [
     "AGENT_DIR_VARIABLE",
     "FOLDER",
@@ -75,6 +106,7 @@ __all__ = [
     "STATE_FILE",
     "TRUST_FILE",
     "agent_dir",
+    "current_dir",
     "expand",
     "home_dir",
     "project_dir",

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pi_core import ConfigError
+
 from . import paths
 from .settings import Settings
 
@@ -28,6 +30,7 @@ def plugin_files(
     :param agent_dir: the agent's folder; as the environment says by default.
     :param trusted: whether the project's plugins are loaded.
     :param settings: what names further ones.
+    :raises ConfigError: a folder cannot be read; what it holds may be what guards the agent.
     """
     own = paths.agent_dir(environ) if agent_dir is None else agent_dir
     found = [] if settings is None else [Path(name) for name in settings.plugin_files]
@@ -42,10 +45,12 @@ def _plugins_in(folder: Path) -> Iterator[Path]:
         names = sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return
+    except OSError as error:
+        raise ConfigError(f"{folder}: {error.strerror or error}") from error
     for name in names:
         path = folder / name
         if not name.startswith((".", "_")) and (
-            (path / "__init__.py").is_file() or (name.endswith(".py") and path.is_file())
+            os.path.isfile(path / "__init__.py") or (name.endswith(".py") and os.path.isfile(path))
         ):
             yield path
 

@@ -102,7 +102,7 @@ def _file(
         return LockedJson(paths.user_settings_file(folder), mode=PRIVATE)
     if path[0] in GLOBAL_ONLY:
         raise ConfigError(f"'{path[0]}' counts in the user's settings only; set it there")
-    file = paths.project_settings_file(Path.cwd() if cwd is None else cwd, folder)
+    file = paths.project_settings_file(paths.current_dir() if cwd is None else cwd, folder)
     if file is None:
         raise ConfigError(f"the configuration of {folder} is the user's own; it has no project settings")
     if not trusted:

@@ -30,6 +30,7 @@ class Source:
     :param faults: what is wrong in it.
     :param warnings: a sentence for each other thing that is wrong.
     :param unused: a sentence for each key that has a meaning in the TypeScript original only.
+    :param unread: whether it is a file that could not be read so far.
     """
 
     values: Mapping[str, Any]
@@ -38,6 +39,7 @@ class Source:
     faults: tuple[Fault, ...] = ()
     warnings: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    unread: bool = False
 
 
 def file_source(path: Path, kind: str, environ: Mapping[str, str], last: Source | None = None) -> Source:
@@ -50,8 +52,8 @@ def file_source(path: Path, kind: str, environ: Mapping[str, str], last: Source 
         if document is not None and not isinstance(document.value, dict):
             raise ConfigError(f"{document.place()}: expected an object: {{...}}")
     except ConfigError as error:
-        if last is None:
-            return Source({}, str, str, warnings=(f"{error}; the {kind} do not count",))
+        if last is None or last.unread:
+            return Source({}, str, str, warnings=(f"{error}; the {kind} do not count",), unread=True)
         return replace(last, warnings=(f"{error}; the {kind} count as they were read before",))
     if document is None:
         return Source({}, str, str)

@@ -158,3 +158,26 @@ def test_path_prints_where_everything_is(places: Places) -> None:
         "user settings     home/.pi/agent/settings.json",
         "trusted projects  home/.pi/agent/trust.json  (not there)",
     ]
+
+
+def test_a_text_that_no_terminal_takes_is_printed_as_json_has_it(places: Places) -> None:
+    places.user(r'{"theme": "\ud800"}')
+    assert printed(pi(places, "show", "theme"))[-1].split("  ")[1] == r'"\ud800"'
+
+
+def test_path_says_what_cannot_be_reached(places: Places) -> None:
+    places.user_file.symlink_to(places.user_file)
+    lines = printed(pi(places, "path"))
+    assert "user settings     home/.pi/agent/settings.json  (Too many levels of symbolic links)" in lines
+    assert "trusted projects  home/.pi/agent/trust.json  (not there)" in lines
+
+
+def test_a_directory_that_is_gone_is_said(places: Places) -> None:
+    script = f"cd {places.project} && rmdir {places.project} && exec {sys.executable} -m pi_core config show theme"
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env={**os.environ, **places.environ}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "pi: The current directory cannot be used: No such file or directory. Change to another one\n"
+    )

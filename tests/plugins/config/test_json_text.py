@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -42,7 +43,12 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
         ('{\n  "a": 1,\n}', "FILE:2:9: illegal trailing comma before end of object"),
         ("", "FILE:1:1: expecting value"),
         ('{"a": NaN}', "FILE: NaN is not a number that JSON knows"),
-        ("[" * 100_000, "FILE: nested too deeply"),
+        ("[" * 100_000, "FILE: nested too deeply: expected at most 100 objects and lists in each other"),
+        (
+            '{"a":' * 101 + "1" + "}" * 101,
+            "FILE: nested too deeply: expected at most 100 objects and lists in each other",
+        ),
+        ("[" + "9" * 5000 + "]", "FILE: a number has more than 4300 digits"),
         (b'{\n "a": "\xff"}', "FILE:2:8: not UTF-8; save the file as UTF-8"),
         ('{"a": 1,\n "b": {"c": 1, "c": 2}}', "FILE:2: the key 'b.c' is there twice (line 2 and line 2); remove one"),
     ],
@@ -52,6 +58,27 @@ def test_a_fault_names_file_line_and_column(tmp_path: Path, text: str | bytes, m
     if "trailing comma" not in message:  # Python 3.12 and older say it in other words
         assert said == message
     assert said.startswith("FILE:")
+
+
+def test_what_is_nested_a_hundred_times_is_read(tmp_path: Path) -> None:
+    value = read_json(write(tmp_path, "[" * 100 + "]" * 100))
+    assert str(value) == "[" * 100 + "]" * 100
+
+
+def test_places_of_many_values_are_found_without_reading_the_text_again(tmp_path: Path) -> None:
+    class Text(str):
+        """Counts the characters that are looked at to number lines."""
+
+        __slots__ = ()
+        counted = 0
+
+        def count(self, *arguments: Any) -> int:
+            Text.counted += 1
+            return super().count(*arguments)
+
+    document = parse_json(Text("[\n" + "1,\n" * 999 + "1\n]"), tmp_path)
+    assert [document.place((index,)) for index in (0, 500, 999)] == [f"{tmp_path}:{line}" for line in (2, 502, 1001)]
+    assert Text.counted == 0
 
 
 def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:

@@ -206,6 +206,13 @@ def test_a_file_that_broke_counts_on_a_reload_as_it_did_before(places: Places) -
     assert (third.settings.theme, third.warnings) == ("b", [])
 
 
+def test_a_file_that_was_broken_from_the_start_counts_for_nothing_on_a_reload_too(places: Places) -> None:
+    places.user("{")
+    first = places.load()
+    assert first.warnings[0].endswith("; the user settings do not count")
+    assert first.reload(trusted=True).warnings == first.warnings
+
+
 def test_a_file_that_is_gone_on_a_reload_counts_for_nothing(places: Places) -> None:
     places.user({"theme": "a"})
     first = places.load()

@@ -108,6 +108,12 @@ def test_half_of_a_surrogate_pair_is_kept(tmp_path: Path) -> None:
     assert read_json(path) == {"a": "\ud800", "b": "é", "c": 1}
 
 
+def test_a_file_where_a_folder_should_be_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "agent").touch()
+    with pytest.raises(ConfigError, match=r"auth\.json cannot be changed: Not a directory"):
+        LockedJson(tmp_path / "agent" / "auth.json").update(put(a=1))
+
+
 def test_a_private_file_and_its_folder_are_for_the_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "agent" / "auth.json"
     LockedJson(path, mode=0o600).update(put(a=1))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pi_core import Build
+import pytest
+
+from pi_core import Build, ConfigError
 from pi_plugins.config import Settings, plugin_files
 
 from .conftest import Places
@@ -66,6 +68,12 @@ def test_those_of_settings_come_first_then_the_projects(places: Places) -> None:
 def test_a_project_that_is_not_trusted_brings_none(places: Places) -> None:
     write(places.project, "ours.py")
     assert found(places, trusted=False) == []
+
+
+def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(places: Places) -> None:
+    (places.agent / "plugins").symlink_to(places.agent / "plugins")
+    with pytest.raises(ConfigError, match=f"^{places.agent}/plugins: "):
+        found(places)
 
 
 def test_each_file_is_loaded_once(places: Places) -> None:
