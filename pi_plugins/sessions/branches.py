@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from .entries import Entry
 from .session import Session
 from .transcript import items
+
+_LONGEST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +28,23 @@ class OutlineRow:
     is_leaf: bool
 
     @property
-    def text(self) -> str:
-        """What the entry says, in one line."""
+    def title(self) -> str:
+        """Who or what the entry is of."""
         item = next(items([self.entry]), None)
-        if item is None:
-            return self.entry.role or self.entry.type
-        text = " ".join(next((part.text for part in item.parts if part.text), "").split())
-        return f"{item.title}: {text[:80]}" if text else item.title
+        return (self.entry.role or self.entry.type) if item is None else item.title
+
+    @property
+    def words(self) -> str:
+        """The beginning of what it says, in one line; empty when it says nothing."""
+        item = next(items([self.entry]), None)
+        first = "" if item is None else next((part.text for part in item.parts if part.text), "")
+        return " ".join(first[:_LONGEST].split())[:80]
+
+    @property
+    def text(self) -> str:
+        """Title and words."""
+        words = self.words
+        return f"{self.title}: {words}" if words else self.title
 
 
 def outline(session: Session) -> Iterator[OutlineRow]:

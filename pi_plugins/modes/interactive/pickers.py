@@ -133,7 +133,7 @@ async def pick_entry(
     """
     from pi_plugins.sessions import outline
 
-    keys = {SUMMARISE: "summarise and go", FORK: "fork", LABEL: "label", NEXT_FILTER: "show more or less"}
+    keys = {SUMMARISE: "summarise", FORK: "fork", LABEL: "label", NEXT_FILTER: "filter"}
     every = list(outline(store))
     if not any(_is_shown(row, "default") for row in every):
         ui.show("Nothing was said in this session yet")
@@ -178,7 +178,19 @@ def _is_shown(row: OutlineRow, shown: TreeFilter) -> bool:
 def _line(row: OutlineRow, current: set[str]) -> str:
     mark = "●" if row.is_leaf else "│" if row.entry.id in current else " "
     label = f"[{row.label}] " if row.label else ""
-    return f"{mark} {'  ' * min(row.depth, _DEEPEST)}{label}{row.text}"
+    return f"{mark} {'  ' * min(row.depth, _DEEPEST)}{label}{_saying(row)}"
+
+
+def _saying(row: OutlineRow) -> str:
+    """What an entry says, with who says it as short as that can be."""
+    match row.entry.role:
+        case "user":
+            return f"› {row.words}"
+        case "assistant":
+            return row.words or "(nothing)"
+        case "toolResult":
+            return row.title
+    return row.text
 
 
 def _short_time(timestamp: str) -> str:

@@ -34,7 +34,7 @@ def interactive_commands(ui: Ui, prepared: Prepared) -> list[SlashCommand]:
         ToolCommands(ui),
         SessionCommands(ui),
         MovingCommands(ui),
-        PluginCommands(),
+        PluginCommands(ui),
         AccessCommands(ui, prepared),
         GeneralCommands(ui),
     )

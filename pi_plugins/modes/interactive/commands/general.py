@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pi_plugins.coding_agent import SlashCommand
 from pi_plugins.prompt import commands as resource_commands
 
+from ._rows import rows
+
 if TYPE_CHECKING:
     from pi_plugins.coding_agent import AgentSession
 
@@ -36,16 +38,16 @@ class GeneralCommands:
             SlashCommand("exit", "Leave", self.leave),
         ]
 
-    def help(self, text: str, session: AgentSession) -> str:
-        """List what can be typed, of plugins and resources too."""
-        rows = [*INPUTS, ("", "")]
+    def help(self, text: str, session: AgentSession) -> None:
+        """Show what can be typed, of plugins and resources too."""
+        pairs = [*INPUTS, ("", "")]
         offered = session.commands.items()
         counts = Counter(command.name for _, command in offered)
         for owner, command in offered:
             name = command.name if counts[command.name] == 1 else f"{owner.plugin}/{command.name}"
-            rows.append((f"/{name}", command.description))
-        rows += [(f"/{command.name}", command.description) for command in resource_commands(session.resources)]
-        return "\n".join(f"{name:<12} {about}".rstrip() for name, about in rows)
+            pairs.append((f"/{name}", command.description))
+        pairs += [(f"/{command.name}", command.description) for command in resource_commands(session.resources)]
+        self._ui.show(rows(pairs))
 
     def leave(self, text: str, session: AgentSession) -> None:
         """Leave the interactive mode."""

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pi_core import ConfigError
+from pi_core import ConfigError, Hooks
 from pi_plugins.coding_agent import SlashCommand
 from pi_plugins.config.paths import expand
 from pi_plugins.trace import TraceWriter
 
+from ._rows import rows
+
 if TYPE_CHECKING:
     from pi_plugins.coding_agent import AgentSession
+
+    from ..ui import Ui
 
 
 class PluginCommands:
     """Who takes part in the run, and what they do."""
 
-    def __init__(self) -> None:
+    def __init__(self, ui: Ui) -> None:
+        self._ui = ui
         self._stop: Callable[[], None] | None = None
 
     def commands(self) -> list[SlashCommand]:
@@ -28,29 +33,26 @@ class PluginCommands:
             SlashCommand("trace", "Write every call of a plugin to a file: on FILE, off", self.trace, _complete_trace),
         ]
 
-    def plugins(self, text: str, session: AgentSession) -> str:
-        """List the plugins and their problems."""
-        lines = []
+    def plugins(self, text: str, session: AgentSession) -> None:
+        """Show the plugins and their problems."""
+        pairs = []
         for record in session.build.plugins:
-            origin = f"  {record.origin}" if record.origin else ""
-            state = "" if record.state == "loaded" else f"  {record.state}: {record.reason}"
-            lines.append(f"{record.name}{origin}{state}")
+            state = "" if record.state == "loaded" else f"{record.state}: {record.reason}"
+            pairs.append((record.name, "  ".join(part for part in (record.origin, state) if part)))
+        self._ui.show(rows(pairs))
         told = {record.reason for record in session.build.plugins}
-        lines += [f"problem: {problem}" for problem in session.build.problems() if problem not in told]
-        return "\n".join(lines)
+        for problem in session.build.problems():
+            if problem not in told:
+                self._ui.show(problem, "warning")
 
     def hooks(self, text: str, session: AgentSession) -> str:
-        """List the hooks that plugins implement, or the implementations of one in call order."""
+        """Show the hooks that plugins implement, or the implementations of one in call order."""
         hooks = session.agent.hooks
         specifications = {name: (arguments, contract) for name, arguments, contract in hooks.specifications()}
         if not text:
-            implemented = hooks.implemented()
-            lines = []
-            for name in specifications:
-                if name in implemented:
-                    owners = dict.fromkeys(owner.plugin for owner, _, _ in hooks.implementations(name))
-                    lines.append(f"{name}: {', '.join(owners)}")
-            return "\n".join([*lines, "/hooks NAME says more about one"])
+            names = hooks.implemented()
+            self._ui.show(rows((name, _owners(hooks, name)) for name in specifications if name in names))
+            return "/hooks NAME says more about one"
         if text not in specifications:
             raise ConfigError(f"There is no hook '{text}'")
         arguments, contract = specifications[text]
@@ -86,6 +88,10 @@ class PluginCommands:
 
         self._stop = stop
         return f"Calls of plugins are written to {path}. pi trace show reads it"
+
+
+def _owners(hooks: Hooks, name: str) -> str:
+    return ", ".join(dict.fromkeys(owner.plugin for owner, _, _ in hooks.implementations(name)))
 
 
 def _complete_hook(text: str, session: AgentSession) -> list[str]:

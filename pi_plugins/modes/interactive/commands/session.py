@@ -10,6 +10,7 @@ from pi_plugins.coding_agent import SlashCommand
 
 from ..clipboard import copy_text
 from ._costs import costs
+from ._rows import rows
 
 if TYPE_CHECKING:
     from pi_plugins.coding_agent import AgentSession
@@ -34,8 +35,8 @@ class SessionCommands:
             SlashCommand("copy", "Copy the last answer", self.copy),
         ]
 
-    def session(self, text: str, session: AgentSession) -> str:
-        """Say what there is to know about the session."""
+    def session(self, text: str, session: AgentSession) -> None:
+        """Show what there is to know about the session."""
         store, stats = session.store, session.stats()
         if store.path is None:
             file = "none, kept in memory"
@@ -46,7 +47,7 @@ class SessionCommands:
             if stats.total_messages
             else "none yet"
         )
-        rows = [
+        pairs = [
             ("File", file),
             ("Id", store.id),
             ("Name", store.name or "none; /name gives it one"),
@@ -57,7 +58,7 @@ class SessionCommands:
             ("Context", _context(session)),
             ("Cost", f"${stats.cost:.4f}"),
         ]
-        return "\n".join(f"{name:<9} {value}" for name, value in rows)
+        self._ui.show(rows(pairs))
 
     async def name(self, text: str, session: AgentSession) -> str | None:
         """Set the display name."""
@@ -74,11 +75,12 @@ class SessionCommands:
         result = await session.compactor.manually(text or None)
         return f"Compacted: {result.tokens_before:,} tokens are about {result.estimated_tokens_after:,} now"
 
-    def cost(self, text: str, session: AgentSession) -> str:
-        """Say what was spent."""
-        rows = costs(session.store.entries)
-        lines = [f"${row.cost:.4f}  {row.model}: {row.input:,} in, {row.output:,} out" for row in rows]
-        return "\n".join([*lines, f"${session.stats().cost:.4f}  together. Context: {_context(session)}"])
+    def cost(self, text: str, session: AgentSession) -> None:
+        """Show what was spent."""
+        spent = costs(session.store.entries)
+        pairs = [(f"${one.cost:.4f}", f"{one.model}: {one.input:,} in, {one.output:,} out") for one in spent]
+        pairs += [(f"${session.stats().cost:.4f}", "together"), ("Context", _context(session))]
+        self._ui.show(rows(pairs))
 
     async def export(self, text: str, session: AgentSession) -> str:
         """Write the session to a file."""

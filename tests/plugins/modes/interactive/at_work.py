@@ -69,16 +69,17 @@ class AtWork:
     events: list[SessionEvent]
 
     async def run(self, text: str, *answers: Any) -> str:
-        """Type a command and return what it said; all answers have to be asked for.
+        """Type a command and return what it showed and said; all answers have to be asked for.
 
         :param answers: those of its dialogs.
         """
-        before = len(self.events)
+        before, shown = len(self.events), len(self.ui.shown)
         self.ui.answers.extend(answers)
         assert await self.session.submit(text) == "handled", f"{text} was sent to the model"
         assert self.ui.done(), f"nobody asked for {list(self.ui.answers)}"
-        said = [event for event in self.events[before:] if isinstance(event, NoticeEvent)]
-        return "\n".join(f"{event.text}" if event.level == "info" else f"{event.level}: {event.text}" for event in said)
+        said = self.ui.shown[shown:]
+        said += [(event.text, event.level) for event in self.events[before:] if isinstance(event, NoticeEvent)]
+        return "\n".join(text if level == "info" else f"{level}: {text}" for text, level in said)
 
     @property
     def asked(self) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from rich.console import Console
 
 from pi_plugins.coding_agent import AgentSession
 from pi_plugins.modes.interactive.ui import Choice, Level
@@ -102,7 +105,7 @@ class FakeUi:
 
     def show(self, content: Any, level: Level = "info") -> None:
         """Keep what is shown."""
-        self.shown.append((str(content), level))
+        self.shown.append((content if isinstance(content, str) else _rendered(content), level))
 
     def set_status(self, key: str, text: str | None) -> None:
         """Keep a status."""
@@ -119,3 +122,10 @@ class FakeUi:
     def exit(self) -> None:
         """Note that it is over."""
         self.left = True
+
+
+def _rendered(content: Any) -> str:
+    console = Console(file=io.StringIO(), width=1000, color_system=None)
+    with console.capture() as capture:
+        console.print(content)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())

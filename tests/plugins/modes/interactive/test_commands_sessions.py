@@ -172,7 +172,8 @@ async def test_the_cost_is_told_by_model_the_dearest_first(tmp_path: Path) -> No
             case.session.store.append_message(message)
         lines = (await case.run("/cost")).splitlines()
         assert lines[:2] == ["$0.5000  p/dear: 1,000 in, 10 out", "$0.0200  p/cheap: 2,000 in, 20 out"]
-        assert lines[2].startswith("$0.5200  together. Context: about ")
+        assert lines[2] == "$0.5200  together"
+        assert lines[3].startswith("Context  about ")
 
 
 async def test_the_session_is_exported_by_the_ending_of_the_name(tmp_path: Path) -> None:
