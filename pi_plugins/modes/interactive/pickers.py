@@ -185,7 +185,7 @@ def _saying(row: OutlineRow) -> str:
     """What an entry says, with who says it as short as that can be."""
     match row.entry.role:
         case "user":
-            return f"› {row.words}"
+            return f"> {row.words}"
         case "assistant":
             return row.words or "(nothing)"
         case "toolResult":

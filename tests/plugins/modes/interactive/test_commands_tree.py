@@ -55,8 +55,8 @@ async def test_branches_are_further_in_and_the_one_that_was_left_has_no_line(tmp
         await talk(case, "other")
         await case.run("/tree", None)
         labels = case.ui.asked[-1].labels
-        assert "    › second" in labels
-        assert "│   › other" in labels
+        assert "    > second" in labels
+        assert "│   > other" in labels
         assert [label.strip() for label in labels][-1].endswith("three")
 
 
