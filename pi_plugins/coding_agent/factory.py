@@ -213,14 +213,16 @@ def open_store(prepared: Prepared) -> tuple[Path | None, Session, str]:
 
     options, cwd = prepared.options, prepared.cwd
     _check_session_options(options)
+    prepared.notices += _passed_over(options)
     types = dict(prepared.build.registry.message_types.items())
     if options.in_memory:
-        return None, Session.in_memory(cwd, types=types), "startup"
+        return None, Session.in_memory(cwd, id=options.session_id, types=types), "startup"
     folder = sessions_dir(
         cwd, prepared.settings, prepared.environ, agent_dir=prepared.agent_dir, directory=options.session_dir
     )
     if options.fork is not None:
-        source = find_session(options.fork, cwd, folder)
+        source = Session.open(find_session(options.fork, cwd, folder), types=types, read_only=True)
+        prepared.warnings += [f"{source.path}: {problem}" for problem in source.problems]
         forked = Session.fork(source, cwd, directory=folder, id=options.session_id, types=types)
         return folder, forked, "fork"
     path = None
@@ -236,7 +238,19 @@ def open_store(prepared: Prepared) -> tuple[Path | None, Session, str]:
         return folder, Session.create(cwd, directory=folder, id=options.session_id, types=types), "startup"
     store = Session.open(path, types=types)
     prepared.warnings += [f"{path}: {problem}" for problem in store.problems]
+    if store.cwd != str(cwd):
+        prepared.notices.append(f"The session was begun in {store.cwd}, and goes on in {cwd}")
     return folder, store, "resume"
+
+
+def _passed_over(options: SessionOptions) -> list[str]:
+    """One sentence for each option that another one leaves without effect."""
+    said = []
+    if options.in_memory and (options.session or options.continue_last):
+        said.append("--no-session: no session is gone on with")
+    elif options.session and options.continue_last:
+        said.append("--session: --continue has no effect")
+    return said
 
 
 def _check_session_options(options: SessionOptions) -> None:

@@ -46,6 +46,9 @@ def prompt(build: Build, /, **options: Any) -> int:
     except HookError as error:
         click.echo(f"pi: {error}", err=True)
         return 1
+    except click.UsageError as error:
+        error.show()
+        return 1
 
 
 def _run(build: Build, options: dict[str, Any]) -> int:

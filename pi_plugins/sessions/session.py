@@ -72,10 +72,10 @@ class Session:
         :param directory: the folder of all sessions; see :func:`~pi_plugins.sessions.files.sessions_dir`.
         :param id: its id; a new one if absent.
         :param parent: the session file it continues.
-        :raises ConfigError: the id cannot be one.
+        :raises ConfigError: the id cannot be one, or a session of the folder has it.
         """
         header = _header(cwd, id, parent)
-        return cls(header, session_file(directory, header), types=types, durable=durable)
+        return cls(header, _new_file(directory, header, named=id is not None), types=types, durable=durable)
 
     @classmethod
     def in_memory(cls, cwd: Path | str, *, id: str | None = None, types: MessageTypes | None = None) -> Session:  # noqa: A002
@@ -127,11 +127,12 @@ class Session:
         :param source: the other session, or its file, which another process may be writing.
         :param directory: the folder of all sessions; ``None`` keeps the copy in memory.
         :param entries: the path that is copied, from a root on; the one to the source's leaf if absent.
-        :raises ConfigError: the source cannot be read, the id cannot be one, or the copy cannot be written.
+        :raises ConfigError: the source cannot be read, the id cannot be one or a session of the folder has it, or the
+            copy cannot be written.
         """
         other = cls.open(source, types=types, read_only=True) if isinstance(source, Path) else source
         header = _header(cwd, id, None if other.path is None else str(other.path))
-        path = None if directory is None else session_file(directory, header)
+        path = None if directory is None else _new_file(directory, header, named=id is not None)
         made = cls(header, path, types=types, durable=durable)
         made._tree = EntryTree(other.path_to() if entries is None else entries)
         if made._saver is not None:
@@ -393,3 +394,15 @@ def _header(cwd: Path | str, session_id: str | None, parent: str | None) -> Sess
         cwd=str(cwd),
         parent_session=parent,
     )
+
+
+def _new_file(directory: Path, header: SessionHeader, *, named: bool) -> Path:
+    """Where a new session goes.
+
+    :param named: whether somebody chose its id, which another session can have then.
+    """
+    path = session_file(directory, header)
+    taken = next(path.parent.glob(f"*_{header.id}.jsonl"), None) if named else None
+    if taken is not None:
+        raise ConfigError(f"There is a session of the id {header.id!r} already: {taken}")
+    return path

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pi_core import Block, ConfigError, hookimpl
-from pi_plugins.coding_agent import AgentSession
+from pi_plugins.coding_agent import AgentSession, create_session, prepare_session
 
 from .sessions import SUMMARY, Case
 
@@ -93,6 +93,62 @@ async def test_a_session_id_makes_the_session_and_finds_it_again(tmp_path: Path)
     second = await on_disk(tmp_path, session_id="mine").session()
     assert (second.store.id, roles(second)) == ("mine", ["user", "assistant"])
     await second.close()
+
+
+async def test_two_sessions_of_a_folder_do_not_get_one_id(tmp_path: Path) -> None:
+    first = await on_disk(tmp_path, "one", session_id="mine").session()
+    await first.prompt("go")
+    await first.close()
+    with pytest.raises(ConfigError, match=r"id 'mine' already: .*mine\.jsonl"):
+        await on_disk(tmp_path, fork="mine", session_id="mine").session()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"in_memory": True, "continue_last": True}, "--no-session: no session is gone on with"),
+        ({"session": "mine", "continue_last": True}, "--session: --continue has no effect"),
+    ],
+)
+async def test_an_option_that_another_one_leaves_without_effect_is_told(
+    tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
+    first = await on_disk(tmp_path, "one", session_id="mine").session()
+    await first.prompt("go")
+    await first.close()
+    case = on_disk(tmp_path)
+    for name, value in options.items():
+        setattr(case.options, name, value)
+    prepared = await prepare_session(case.options, case.build)
+    session = await create_session(prepared=prepared)
+    assert said in prepared.notices
+    await session.close()
+
+
+async def test_a_session_that_goes_on_in_another_folder_is_told(tmp_path: Path) -> None:
+    first = await on_disk(tmp_path, "one", session_id="mine").session()
+    await first.prompt("go")
+    await first.close()
+    case = on_disk(tmp_path, session="mine")
+    case.options.cwd = tmp_path
+    prepared = await prepare_session(case.options, case.build)
+    session = await create_session(prepared=prepared)
+    assert prepared.notices == [f"The session was begun in {first.store.cwd}, and goes on in {tmp_path}"]
+    await session.close()
+
+
+async def test_damage_of_a_session_that_is_forked_is_told(tmp_path: Path) -> None:
+    first = await on_disk(tmp_path, "one", session_id="mine").session()
+    await first.prompt("go")
+    await first.close()
+    assert first.store.path is not None
+    with first.store.path.open("a") as file:
+        file.write("{damaged\n")
+    case = on_disk(tmp_path, fork="mine")
+    prepared = await prepare_session(case.options, case.build)
+    session = await create_session(prepared=prepared)
+    assert any(str(first.store.path) in warning for warning in prepared.warnings)
+    await session.close()
 
 
 async def test_going_back_before_a_message_makes_a_branch(tmp_path: Path) -> None:

@@ -337,7 +337,7 @@ def test_a_signal_ends_it_in_order(client: Any, number: signal.Signals, code: in
 
 def test_a_prompt_on_the_command_line_is_refused(pi: Pi) -> None:
     done = pi.run("--mode", "rpc", "hello", script=[])
-    assert done.returncode != 0
+    assert done.returncode == 1
     assert "takes no prompt" in done.stderr
 
 
