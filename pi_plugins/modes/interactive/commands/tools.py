@@ -41,7 +41,7 @@ class ToolCommands:
         while True:
             on = {tool.name for tool in session.agent.state.tools}
             choices = [Choice(name, f"[{'x' if name in on else ' '}] {name}", _about(session, name)) for name in names]
-            message = "Enter turns one on or off, Escape is done."
+            message = "Enter turns one on or off."
             chosen = await self._ui.select("Tools", choices, message=message, selected=position)
             if chosen is None:
                 return changed
