@@ -109,9 +109,11 @@ class TerminalUi:
         )
         app.ttimeoutlen = 0.05
         app.timeoutlen = 0.15
-        renderer = InlineRenderer(app.renderer.style, self._output, reflow=reflows(environ))
+        renderer = InlineRenderer(
+            app.renderer.style, self._output, reflow=reflows(environ), printed=self._painter.last_lines
+        )
         app.renderer = renderer
-        above = Above(renderer, self._output, self._printed)
+        above = Above(renderer, self._output, self._printed, self._painter.again)
         app.before_render += above.before_frame
         app.after_render += above.after_frame
         app.after_render += self._frame_done

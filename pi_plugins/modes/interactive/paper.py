@@ -6,7 +6,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.text import Text
 
 from .theme import RICH
@@ -59,7 +59,8 @@ class Paper:
     def _printed(self, content: RenderableType, width: int) -> str:
         self._console.width = width
         with self._console.capture() as capture:
-            self._console.print(content)
+            # In a group, a text keeps its own way of being cut.
+            self._console.print(Group(content))
         return capture.get().rstrip("\n")
 
     def _mark(self, mark: str, style: str) -> str:
