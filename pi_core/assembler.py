@@ -34,6 +34,7 @@ from .messages import (
     TextContent,
     ThinkingContent,
     ToolCallContent,
+    Usage,
     now_ms,
 )
 from .partial_json import ArgumentsParser
@@ -42,6 +43,9 @@ Frame: TypeAlias = "tuple[MessageAssembler, int] | tuple[Replay, UpdateEvent | N
 """Where an event stands: an assembler at a version, between two of which a block has only grown; or, as long as nobody
 has read it, behind another event made by hand. Frames point only backwards, so that nothing waits for the garbage
 collector."""
+
+
+_NO_USAGE = Usage()
 
 
 class _Block:
@@ -249,7 +253,8 @@ class MessageAssembler:
 
     def begin(self, partial: AssistantMessage) -> None:
         """Take over what the message of a start event that was made elsewhere already holds."""
-        given = partial.model_dump(exclude_none=True, by_alias=False, exclude={"role", "content", "stop_reason"})
+        own = {"role", "content", "stop_reason", "usage"}
+        given = {**partial.model_dump(exclude_none=True, by_alias=False, exclude=own), "usage": partial.usage}
         self._timestamp = given.pop("timestamp")
         self._identity = {name: given.pop(name) for name in ("api", "provider", "model")}
         self.update(**given)
@@ -263,6 +268,12 @@ class MessageAssembler:
                 self._open(index, "toolcall", {"id": block.id, "name": block.name, "final": block}, "")
 
     # --- reading ---
+
+    @property
+    def usage(self) -> Usage:
+        """The latest usage that was reported; zero before the first one."""
+        usage: Usage = self._extras[-1].get("usage", _NO_USAGE)
+        return usage
 
     def message(self, reason: StopReason = "pending", **fields: Any) -> AssistantMessage:
         """The message with everything that has arrived."""
@@ -352,10 +363,11 @@ class Replay:
     :param partial: the message of the start event; its blocks may go on.
     """
 
-    __slots__ = ("_assembler", "_kinds", "_last", "_partial")
+    __slots__ = ("_assembler", "_kinds", "_last", "_partial", "usage")
 
     def __init__(self, assembler: MessageAssembler, partial: AssistantMessage) -> None:
         self._assembler = assembler
+        self.usage = partial.usage
         self._partial: AssistantMessage | None = partial
         self._last: UpdateEvent | None = None
         self._kinds = {index: _KINDS.get(block.type, "") for index, block in enumerate(partial.content)}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from .messages import AgentMessage, AssistantMessage, ToolCallContent, ToolResultMessage
+from .messages import AgentMessage, AssistantMessage, ToolCallContent, ToolResultMessage, Usage
 
 if TYPE_CHECKING:
     from .assembler import Frame, MessageAssembler
@@ -68,6 +68,16 @@ class UpdateEvent:
         if self.frame is None:
             raise ValueError(f"{self.type} event without a frame: apply it to a MessageAssembler first")
         return self.frame[0].view(self)
+
+    @property
+    def usage(self) -> Usage:
+        """The latest usage the provider has reported of the response; zero before the first one.
+
+        :raises ValueError: the event was made by hand and not yet applied to an assembler.
+        """
+        if self.frame is None:
+            raise ValueError(f"{self.type} event without a frame: apply it to a MessageAssembler first")
+        return self.frame[0].usage
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, without the partial message."""

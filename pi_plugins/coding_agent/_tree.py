@@ -126,12 +126,16 @@ class TreeMoves:
         :raises ConfigError: the file is no session, something goes on, or a plugin refuses.
         """
         session = self._session
-        if session.store.path is not None and path.absolute() == session.store.path.absolute():
+        if self._is_open(path):
             return
         with self._moving():
             await self._ask("session_before_switch", reason="resume", target=str(path))
             await self._replace(Session.open(path, types=session.message_types), "resume")
         await session.announce("resume")
+
+    def _is_open(self, path: Path) -> bool:
+        own = self._session.store.path
+        return own is not None and path.absolute() == own.absolute()
 
     async def copy(self, path: Path) -> None:
         """Go on in a copy of the session of a file, which another process may be writing.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from pi_core import AgentEndEvent, AgentEvent, MessageUpdateEvent, ThinkingLevel, ToolCallStartEvent
+from pi_core import AgentEndEvent, AgentEvent, MessageUpdateEvent, ThinkingLevel, ToolCallStartEvent, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -258,14 +258,29 @@ Listener: TypeAlias = "Callable[[SessionEvent], Awaitable[None] | None]"
 
 
 def event_json(event: SessionEvent) -> dict[str, Any]:
-    """Return the JSON form of an event; an update of a message carries only what is new."""
+    """Return the JSON form of an event; an update of a message carries only what is new, and the usage so far."""
     if not isinstance(event, MessageUpdateEvent):
         return event.to_json()
     update = event.assistant_message_event
     data = update.to_json()
     if isinstance(update, ToolCallStartEvent):
         data |= {"id": update.id, "toolName": update.name}
-    return {"type": event.type, "assistantMessageEvent": data}
+    return {"type": event.type, "usage": _usage_json(update.usage), "assistantMessageEvent": data}
+
+
+class _UsageJson:
+    """Makes the JSON form of a usage once, as long as the same one comes: a response has many deltas and few usages."""
+
+    def __init__(self) -> None:
+        self._latest: tuple[Usage, dict[str, Any]] | None = None
+
+    def __call__(self, usage: Usage) -> dict[str, Any]:
+        if self._latest is None or self._latest[0] is not usage:
+            self._latest = usage, usage.to_json()
+        return self._latest[1]
+
+
+_usage_json = _UsageJson()
 
 
 def compaction_json(result: CompactionResult) -> dict[str, Any]:

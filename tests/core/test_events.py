@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pi_core import (
+    Agent,
     AgentEndEvent,
     AgentEvent,
     AgentStartEvent,
@@ -18,6 +19,9 @@ from pi_core import (
     MessageUpdateEvent,
     StartEvent,
     TextContent,
+    TextDeltaEvent,
+    TextEndEvent,
+    TextStartEvent,
     ToolExecutionEndEvent,
     ToolExecutionStartEvent,
     ToolExecutionUpdateEvent,
@@ -139,3 +143,37 @@ def test_json_forms_of_a_streamed_response() -> None:
     assert isinstance(error, ErrorEvent)
     data = error.to_json()
     assert (data["reason"], data["error"]["errorMessage"]) == ("aborted", "gone")
+
+
+def test_an_update_tells_the_usage_that_was_reported_so_far() -> None:
+    assembler = MessageAssembler("a", "p", "m", timestamp=1)
+    begun = assembler.text_start(0)
+    assert begun.usage == Usage()
+    used = Usage(input=5, total_tokens=5)
+    assembler.update(usage=used)
+    assert assembler.text_delta(0, "Hi").usage is used
+
+
+def test_an_update_made_by_hand_tells_the_usage_of_the_start() -> None:
+    used = Usage(input=5, total_tokens=5)
+    start = ASSEMBLER.message("pending").model_copy(update={"usage": used})
+    told: list[Usage] = []
+
+    async def stream(*_: Any) -> Any:
+        for event in (StartEvent(start), TextStartEvent(0), TextDeltaEvent(0, "Hi"), TextEndEvent(0, "Hi")):
+            yield event
+        yield DoneEvent(start.model_copy(update={"stop_reason": "stop", "content": [TextContent(text="Hi")]}))
+
+    agent = Agent(stream=stream)
+    agent.subscribe(
+        lambda event, signal: (
+            told.append(event.assistant_message_event.usage) if event.type == "message_update" else None
+        )
+    )
+    agent.run_sync("go")
+    assert told == [used, used, used]
+
+
+def test_an_update_made_by_hand_has_no_usage_before_it_is_taken_in() -> None:
+    with pytest.raises(ValueError, match="without a frame"):
+        _ = TextDeltaEvent(0, "Hi").usage

@@ -46,7 +46,8 @@ def test_updates_carry_only_what_is_new(pi: Pi) -> None:
     }
     done = pi.run("--mode", "json", "go", script=[reply, "done"])
     updates = [event for event in events(done.stdout) if event["type"] == "message_update"]
-    assert all(set(update) == {"type", "assistantMessageEvent"} for update in updates)
+    assert all(set(update) == {"type", "usage", "assistantMessageEvent"} for update in updates)
+    assert updates[0]["usage"]["totalTokens"] == 0
     shown = [update["assistantMessageEvent"] for update in updates][:10]
     assert shown == [
         {"type": "thinking_start", "contentIndex": 0},

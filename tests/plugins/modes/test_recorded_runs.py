@@ -168,7 +168,7 @@ def shape(record: dict[str, Any]) -> Any:
         stop = message.get("stopReason") if kind == "message_end" else None
         return kind, message["role"], plain(content), stop
     if kind == "message_update":
-        return kind, record["assistantMessageEvent"]
+        return kind, sorted(record), record["assistantMessageEvent"]
     if kind == "agent_end":
         roles = [message["role"] for message in record["messages"] if message["role"] != "system"]
         return kind, roles, record["willRetry"]
