@@ -214,7 +214,7 @@ class Build:
             raise ConfigError(f"No plugin knows the model '{name}'. Name it as provider/id, or give --base-url")
         raise ConfigError(
             "No model is configured. Three ways to get one:\n"
-            "  1. a key in the environment, such as OPENAI_API_KEY, and --model provider/id\n"
+            "  1. a key: pi auth login PROVIDER, or a variable such as OPENAI_API_KEY in the environment\n"
             "  2. a server of your own: --base-url http://127.0.0.1:PORT/v1, or one that runs on its usual port\n"
             "  3. the embedded model: pip install pi-local, then: pi local pull"
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pi_core import Build, ConfigError, Model, SelectionContext, StreamOptions, ThinkingLevel
+from pi_plugins.config import current_dir
 
 from .options import SessionOptions
 from .prompt_parts import load_prompt_parts
@@ -195,11 +196,12 @@ async def find_model(build: Build, models: ModelRuntime, provider: str, model_id
 
 
 def _folder(cwd: Path | None) -> Path:
+    if cwd is None:
+        return current_dir()
     try:
-        return Path.cwd() if cwd is None else cwd.resolve(strict=True)
+        return cwd.resolve(strict=True)
     except OSError as error:
-        where = "current directory" if cwd is None else f"directory {cwd}"
-        raise ConfigError(f"The {where} cannot be used: {error.strerror}. Change to another one") from None
+        raise ConfigError(f"The directory {cwd} cannot be used: {error.strerror}. Change to another one") from None
 
 
 def open_store(prepared: Prepared) -> tuple[Path | None, Session, str]:
@@ -300,8 +302,10 @@ async def _choose_model(
             provider=options.provider,
             api_key=options.api_key,
         )
-        model = await prepared.build.resolve_model(options.model, selection)
-        prepared.notices += selection.notices
+        try:
+            model = await prepared.build.resolve_model(options.model, selection)
+        finally:
+            prepared.notices += selection.notices
         level = level or selection.thinking_level
     if options.api_key is not None:
         models.set_runtime_key(model.provider, options.api_key)

@@ -30,7 +30,7 @@ def all_keys() -> dict[Path, str]:
 
 def dotted(path: tuple[str | int, ...]) -> str:
     """Return the path as people write it: ``compaction.enabled``, ``enabledModels[1]``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{_printable(part)}" for part in path).lstrip(".")
 
 
 def split_key(text: str) -> Path:
@@ -108,6 +108,10 @@ def value_at(data: Any, path: tuple[str | int, ...]) -> Any:
             raise KeyError(part)
         data = data[part]
     return data
+
+
+def _printable(name: str) -> str:
+    return name if name.isprintable() else json.dumps(name)
 
 
 def _keys(model: type[BaseModel], path: Path) -> Iterator[tuple[Path, str]]:

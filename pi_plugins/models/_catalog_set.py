@@ -139,6 +139,11 @@ def write_set(
     written(MANIFEST)
 
 
+def said(error: OSError | CatalogError) -> str:
+    """Return a failure to read as a sentence that begins with the file."""
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+
+
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 

@@ -5,8 +5,9 @@ A model is a row here, a JSON object as the catalog has it; a :class:`~pi_core.M
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from ._models_schema import closest
@@ -84,8 +85,8 @@ def _custom(
         base = replaced if extends is True else _find(provider, extends, made, find)
         if base is None:
             wish = model_id if extends is True else extends
-            near = closest(wish, list(made.rows))
-            made.problems.append(f"{model.place}: {model.path}.extends: there is no model '{wish}'{near}")
+            hint = closest(wish, list(made.rows))
+            made.problems.append(f"{model.place}: {model.path}.extends: there is no model '{wish}'{hint}")
             return None
     elif replaced is not None:
         lost = [key for key in _LOSSES if key not in given and replaced.get(key) not in (None, _DEFAULTS.get(key))]
@@ -100,15 +101,11 @@ def _custom(
     row["compat"] = _with_compat((base or {}).get("compat"), entry.fields.get("compat"), given.get("compat"))
     if not row["compat"]:
         del row["compat"]
-    rows = list(made.rows.values())
     for key in ("api", "baseUrl"):
         if given.get(key):
             continue
-        inherited = [entry.fields, base or {}, replaced or {}]
-        if key == "baseUrl":
-            inherited += [other for other in rows if other.get("api") == row["api"]]
-        inherited += [other for other in rows if other.get("api") == "openai-completions"] + rows
-        found = next((source[key] for source in inherited if source.get(key)), None)
+        near = [entry.fields, base or {}, replaced or {}]
+        found = next((source[key] for source in chain(near, _relatives(key, row, made)) if source.get(key)), None)
         if found is None:
             where = "at the provider or at the model" if key == "api" else "at the provider"
             made.problems.append(f'{model.place}: {model.path}: there is no "{key}"; set it {where}')
@@ -117,6 +114,14 @@ def _custom(
     if "headers" in model.fields:
         made.headers[model_id] = dict(model.fields["headers"])
     return row
+
+
+def _relatives(key: str, row: Row, made: Composed) -> Iterator[Row]:
+    """The other models of the provider, those first that a model is most like."""
+    apis = ([row["api"]] if key == "baseUrl" else []) + ["openai-completions"]
+    for api in apis:
+        yield from (other for other in made.rows.values() if other.get("api") == api)
+    yield from made.rows.values()
 
 
 def _find(provider: str, wish: str, made: Composed, find: Callable[[str, str], Row | None]) -> Row | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from ._catalog_set import CatalogError, CatalogSet
+from ._catalog_set import CatalogError, CatalogSet, said
 from ._generations import current_set
 from ._quirks import quirks
 from .catalog import SHIPPED
@@ -41,8 +41,8 @@ def check(directory: Path, installed: Path = SHIPPED, now: datetime | None = Non
     refreshed = None
     try:
         folder = current_set(directory)
-    except CatalogError as error:
-        health.faults.append(f"{error}. Run: pi models refresh")
+    except (OSError, CatalogError) as error:
+        health.faults.append(f"{said(error)}. Run: pi models refresh")
     else:
         if folder is not None:
             refreshed = _look(health, "refreshed", folder, "Run: pi models refresh")
@@ -76,7 +76,7 @@ def _look(health: Health, what: str, folder: Path, way_out: str) -> CatalogSet |
         health.faults.append(f"{error.filename}: missing. {way_out}")
         return None
     except (OSError, CatalogError) as error:
-        health.faults.append(f"{error}. {way_out}")
+        health.faults.append(f"{said(error)}. {way_out}")
         return None
     health.faults += [f"{fault}. {way_out}" for fault in faults]
     if not faults:

@@ -7,16 +7,24 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pi_core import ThinkingLevel
 from pi_plugins.config.json_text import JsonPath
 
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise PydanticCustomError("not_printable", "a text without control characters")
+    return text
+
+
 Text = Annotated[str, StringConstraints(min_length=1)]
-Address = Annotated[str, StringConstraints(pattern=r"^https?://")]
-Tokens = Annotated[int, Field(gt=0)]
+Name = Annotated[str, StringConstraints(min_length=1), AfterValidator(_printable)]
+Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f\x7f]+$")]
+Count = Annotated[int, Field(gt=0, le=10**9)]
 Price = Annotated[float, Field(ge=0)]
 Headers = dict[Text, str | None]
 
@@ -63,17 +71,48 @@ class Cost(Fields):
     tiers: list[CostTier] = Field(default=[])
 
 
+class ImageSize(Fields):
+    """How large an image may be: in pixels, and in bytes of base64."""
+
+    max_width: Count = 1
+    max_height: Count = 1
+    max_bytes: Count = 1
+    jpeg_quality: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class ImageLimits(Fields):
+    """How many images may be sent, and how large."""
+
+    resize: ImageSize = ImageSize.model_construct()
+    max_per_message: Count = 1
+    max_per_request: Count = 1
+
+
+class InputLimits(Fields):
+    """What of a request a server refuses."""
+
+    max_request_bytes: Count = 1
+    images: ImageLimits = ImageLimits.model_construct()
+
+
+class PromptCache(Fields):
+    """How long a server keeps a prompt, in seconds."""
+
+    short: Price = 0
+    long: Price = 0
+
+
 class ModelFields(Fields):
     """What an entry and an override have in common."""
 
-    name: Text = ""
+    name: Name = ""
     reasoning: bool = False
     thinking_level_map: dict[ThinkingLevel, str | None] = Field(default={})
     input: Annotated[list[Literal["text", "image"]], Field(min_length=1)] = Field(default=["text"])
-    input_limits: dict[str, Any] = Field(default={})
-    prompt_cache: dict[str, Any] = Field(default={})
-    context_window: Tokens = 1
-    max_tokens: Tokens = 1
+    input_limits: InputLimits = InputLimits.model_construct()
+    prompt_cache: PromptCache = PromptCache.model_construct()
+    context_window: Count = 1
+    max_tokens: Count = 1
     sampling_params: dict[str, Any] = Field(default={})
     sampling_params_by_thinking_level: dict[ThinkingLevel, dict[str, Any]] = Field(default={})
     headers: Headers = Field(default={})
@@ -92,7 +131,7 @@ class ModelEntry(ModelFields):
     :param extends: a model whose fields it takes over: an id, ``provider/id``, or true for the model it replaces.
     """
 
-    id: Text
+    id: Name
     api: Text = ""
     base_url: Address = ""
     cost: Cost = Cost.model_construct()
@@ -102,7 +141,7 @@ class ModelEntry(ModelFields):
 class ProviderFields(Fields):
     """A provider. Models and overrides are checked one by one, so that a wrong one costs only itself."""
 
-    name: Text = ""
+    name: Name = ""
     base_url: Address = ""
     api_key: Text = ""
     api: Text = ""
@@ -114,12 +153,16 @@ class ProviderFields(Fields):
     model_overrides: dict[str, Any] = Field(default={})
 
 
+_PROVIDER_NAME: Final[TypeAdapter[str]] = TypeAdapter(Name)
+
 F = TypeVar("F", bound=Fields)
 
 _EXPECTED: Final[Mapping[str, str]] = {
     "string_type": "a text",
+    "string_unicode": "a text",
     "string_too_short": "a text that is not empty",
     "string_pattern_mismatch": "an address that begins with http:// or https://",
+    "not_printable": "a text without control characters",
     "bool_type": "true or false",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -131,6 +174,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "model_attributes_type": "an object",
     "too_short": "a list that is not empty",
 }
+_BOUNDS: Final = {"gt": "above", "ge": "of at least", "le": "of at most"}
 _SECRET: Final = frozenset({"apiKey", "headers"})
 
 
@@ -144,6 +188,15 @@ def check(kind: type[F], value: Any) -> tuple[F | None, list[tuple[JsonPath, str
     except ValidationError as error:
         return None, _faults(error)
     return found, _unknown_keys(kind, value)
+
+
+def provider_fault(name: str) -> str | None:
+    """Return what is wrong with the name of a provider, ``None`` if nothing is."""
+    try:
+        _PROVIDER_NAME.validate_python(name)
+    except ValidationError as error:
+        return _sentence(error.errors(include_url=False)[0], ())
+    return None
 
 
 def kind_of(value: object) -> str:
@@ -177,10 +230,9 @@ def _sentence(fault: ErrorDetails, path: JsonPath) -> str:
         return "is missing"
     if path == ("extends",):
         expected = "true, or the id of a model"
-    elif fault["type"] in ("greater_than", "greater_than_equal"):
-        bound = context.get("gt", context.get("ge"))
-        word = "above" if "gt" in context else "of at least"
-        expected = f"a number {word} {bound:g}"
+    elif context.keys() & _BOUNDS:
+        words, bound = next((words, context[name]) for name, words in _BOUNDS.items() if name in context)
+        expected = f"a number {words} {bound:.15g}"
     elif fault["type"] == "literal_error":
         expected = str(context["expected"])
     else:
@@ -191,7 +243,8 @@ def _sentence(fault: ErrorDetails, path: JsonPath) -> str:
 def _shown(value: object, path: JsonPath) -> str:
     if _SECRET & set(path) or isinstance(value, dict | list):
         return kind_of(value)
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    plain = not isinstance(value, str) or value.isprintable()
+    text = json.dumps(value, ensure_ascii=not plain, default=str)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 

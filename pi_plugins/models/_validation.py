@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,9 @@ LEVELS: Final[tuple[ThinkingLevel, ...]] = ("off", "minimal", "low", "medium", "
 """The thinking levels, from none upwards. Those of :data:`pi_core.ThinkingLevel`, without what importing it costs."""
 
 _INPUTS: Final = (["text"], ["text", "image"])
+# A hundred times what any model has: more is a mistake of the source, such as another unit.
+_MOST_TOKENS: Final = 10**9
+_HIGHEST_PRICE: Final = 10**5
 _FIELDS: Final = frozenset({*_TEXTS, "reasoning", "input", "cost", "contextWindow", "maxTokens"})
 _OPTIONAL: Final = frozenset({"compat", "thinkingLevelMap", "samplingParams", "headers"})
 
@@ -46,7 +48,7 @@ def _faults(row: Mapping[str, Any], provider: str, key: str) -> Iterator[str]:
         yield f"'input' must be text, or text and image, got {row['input']!r}"
     for name in ("contextWindow", "maxTokens"):
         if not _is_count(row.get(name, 0)):
-            yield f"'{name}' must be a whole number of tokens, or 0 for unknown, got {row[name]!r}"
+            yield f"'{name}' must be a whole number of tokens up to a billion, or 0 for unknown, got {row[name]!r}"
     if "cost" in row:
         yield from _cost_faults(row["cost"])
     for name in ("compat", "samplingParams", "headers", "thinkingLevelMap"):
@@ -84,8 +86,8 @@ def _cost_faults(cost: Any) -> Iterator[str]:
 def _price_faults(cost: Mapping[str, Any], where: str) -> Iterator[str]:
     for name in _PRICES:
         price = cost.get(name)
-        if isinstance(price, bool) or not isinstance(price, int | float) or not math.isfinite(price) or price < 0:
-            yield f"'{where}.{name}' must be a price of 0 or more, got {price!r}"
+        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price <= _HIGHEST_PRICE:
+            yield f"'{where}.{name}' must be a price from 0 to {_HIGHEST_PRICE}, got {price!r}"
 
 
 def _is_text(value: Any) -> bool:
@@ -93,4 +95,4 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS

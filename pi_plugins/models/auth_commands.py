@@ -12,14 +12,15 @@ import click
 
 from pi_core import ConfigError, SelectionContext
 
+from ._command_runtime import command_runtime
 from ._models_schema import closest
 from .credentials import InvalidCredential, key_fault, literal
 from .keys import KeySource
-from .shared import shared_runtime
 
 if TYPE_CHECKING:
     from .runtime import ModelRuntime
 
+_NO_KEY: Final = "No provider has a key. Store one with: pi auth login PROVIDER"
 _CODES: Final = {"ready": 0, "not_ready": 1, "invalid": 2}
 
 
@@ -74,7 +75,7 @@ def login(provider: str, key: str | None, variable: str | None, command: str | N
     given = [name for name, value in (("--key", key), ("--env", variable), ("--command", command)) if value is not None]
     if len(given) > 1 or (keyring and given and given != ["--key"]):
         raise click.UsageError(f"{' and '.join([*given, *(['--keyring'] if keyring else [])])} exclude each other")
-    runtime = shared_runtime()
+    runtime = command_runtime()
     store = runtime.credentials
     _warn_of(runtime, provider)
     if variable is not None:
@@ -102,7 +103,7 @@ def login(provider: str, key: str | None, variable: str | None, command: str | N
 @click.argument("provider")
 def logout(provider: str) -> None:
     """Remove what is stored for PROVIDER."""
-    runtime = shared_runtime()
+    runtime = command_runtime()
     if isinstance(kept := runtime.credentials.remove(provider), str):
         if kept == "keyring":
             from . import _keyring
@@ -118,9 +119,12 @@ def logout(provider: str) -> None:
 
 @auth.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_(as_json: bool) -> None:
-    """List the providers that have something that gives a key. Nothing is run to find out whether it does."""
-    runtime = shared_runtime()
+def list_(as_json: bool) -> int:
+    """List the providers that have something that gives a key. Nothing is run to find out whether it does.
+
+    Exit code 1: what is stored cannot be read, so that the list may lack something.
+    """
+    runtime = command_runtime()
     stored = dict(runtime.credentials.list())
     rows = []
     for provider in sorted({*runtime.providers(), *stored}):
@@ -135,14 +139,14 @@ def list_(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     elif not rows:
-        click.echo("No provider has a key. Store one with: pi auth login PROVIDER")
+        click.echo(_NO_KEY)
     else:
         width = max(len(row["provider"]) for row in rows)
         for row in rows:
             kind = f", {row['type'].replace('_', ' ')}" if "type" in row else ""
             fault = f": {row['fault']}" if "fault" in row else ""
             click.echo(f"{row['provider']:{width}}  {row['label']}{kind}{fault}")
-    _say_problem(runtime)
+    return 1 if _say_problem(runtime) else 0
 
 
 @auth.command()
@@ -156,7 +160,7 @@ def check(provider: str | None, model: str | None, as_json: bool) -> int:
     """
     if provider is not None and model is not None:
         raise click.UsageError("--provider and --model exclude each other")
-    runtime = shared_runtime()
+    runtime = command_runtime()
     checked = asyncio.run(_check(runtime, provider, model))
     if as_json:
         named = provider is not None or model is not None
@@ -166,9 +170,9 @@ def check(provider: str | None, model: str | None, as_json: bool) -> int:
         for one in checked:
             click.echo(str(one))
         if not checked:
-            click.echo("No provider has a key. Store one with: pi auth login PROVIDER")
-    _say_problem(runtime)
-    return max((one.code for one in checked), default=_CODES["not_ready"])
+            click.echo(_NO_KEY)
+    code = max((one.code for one in checked), default=_CODES["not_ready"])
+    return _CODES["invalid"] if _say_problem(runtime) else code
 
 
 async def _check(runtime: ModelRuntime, provider: str | None, model: str | None) -> list[Checked]:
@@ -177,8 +181,15 @@ async def _check(runtime: ModelRuntime, provider: str | None, model: str | None)
     if provider is not None:
         return [await _check_provider(runtime, provider)]
     stored = [name for name, _ in runtime.credentials.list()]
-    configured = [name for name in runtime.providers() if runtime.key_source(name) is not None]
+    configured = [name for name in runtime.providers() if _says_something(runtime, name)]
     return [await _check_provider(runtime, name) for name in sorted({*stored, *configured})]
+
+
+def _says_something(runtime: ModelRuntime, provider: str) -> bool:
+    """Whether somebody set a provider up: gave it a key, or described one that needs none."""
+    if runtime.key_source(provider) is not None:
+        return True
+    return runtime.table.entry(provider) is not None and runtime.has_auth(provider)
 
 
 async def _check_provider(runtime: ModelRuntime, provider: str) -> Checked:
@@ -238,7 +249,9 @@ def _warn_of(runtime: ModelRuntime, provider: str) -> None:
         click.echo(f"pi: no provider is called '{provider}' here{near or '; models.json can describe it'}", err=True)
 
 
-def _say_problem(runtime: ModelRuntime) -> None:
+def _say_problem(runtime: ModelRuntime) -> bool:
+    """Tell why what is stored cannot be read, and return whether that is so."""
     runtime.credentials.list()
     if runtime.credentials.problem is not None:
         click.echo(f"pi: {runtime.credentials.problem}", err=True)
+    return runtime.credentials.problem is not None

@@ -5,13 +5,12 @@ Rows are JSON objects as they are on disk; a :class:`pi_core.Model` is made only
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ._catalog_set import CatalogError, CatalogSet
+from ._catalog_set import CatalogError, CatalogSet, said
 from ._generations import current_set
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ class Catalog:
                     raise _Gone from None
                 self._unusable(opened.folder, f"{opened.path(provider)}: missing")
             except (OSError, CatalogError) as error:
-                self._unusable(opened.folder, str(error))
+                self._unusable(opened.folder, said(error))
         return None, {}
 
     def _opened(self) -> list[CatalogSet]:
@@ -149,19 +148,19 @@ class Catalog:
                 # Replaced twice between the two lines; or it is not there at all.
                 continue
             except (OSError, CatalogError) as error:
-                self._unusable(self.directory, str(error))
+                self._unusable(self.directory, said(error))
                 return None
         self._unusable(self.directory, f"{folder}: missing")
         return None
 
     def _open_shipped(self) -> CatalogSet | None:
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                return CatalogSet(self._installed)
-            except CatalogError as error:
-                self._unusable(self._installed, str(error))
-                return None
-        self._unusable(self._installed, f"{self._installed}: the catalog that ships with the package is missing")
+        try:
+            return CatalogSet(self._installed)
+        except FileNotFoundError:
+            fault = f"{self._installed}: the catalog that ships with the package is missing"
+        except (OSError, CatalogError) as error:
+            fault = said(error)
+        self._unusable(self._installed, fault)
         return None
 
     def _unusable(self, folder: Path, text: str) -> None:

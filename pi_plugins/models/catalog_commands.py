@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -180,29 +179,15 @@ def models_check(strict: bool) -> int:
 
 
 def _runtime() -> ModelRuntime:
-    from .runtime import ModelRuntime
+    from ._command_runtime import command_runtime
 
-    cwd = Path.cwd()
-    return ModelRuntime(cwd=cwd, trusted=_is_trusted(cwd))
-
-
-def _is_trusted(cwd: Path) -> bool:
-    """Whether the project's own models count: if it has any, and was trusted before."""
-    from pi_plugins.config import project_dir
-
-    from .models_json import MODELS_FILE
-
-    if not (project_dir(cwd) / MODELS_FILE).exists():
-        return False
-    from pi_plugins.config.trust import saved_trust
-
-    return bool(saved_trust(cwd))
+    return command_runtime()
 
 
 def _settings() -> Settings:
-    from pi_plugins.config import load_settings
+    from pi_plugins.config import current_dir, load_settings
 
-    loaded = load_settings(Path.cwd())
+    loaded = load_settings(current_dir())
     _warn(loaded.warnings)
     return loaded.settings
 

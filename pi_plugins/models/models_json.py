@@ -124,9 +124,13 @@ class _Reader:
         return ModelsConfig(found, tuple(self._problems))
 
     def _provider(self, name: str, value: Any) -> ProviderEntry | None:
-        from ._models_schema import ProviderFields, check
+        from ._models_schema import ProviderFields, check, provider_fault
 
         at: JsonPath = ("providers", name)
+        fault = provider_fault(name)
+        if fault is not None:
+            self._report(at, f"the name: {fault}")
+            return None
         fields, faults = check(ProviderFields, value)
         self._report_all(at, faults)
         if fields is None:

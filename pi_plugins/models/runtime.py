@@ -278,7 +278,13 @@ class ModelRuntime:
     def _selector(self, keys: Keys) -> Selector:
         from .selection import Selector
 
-        return Selector(self.table, lambda provider: self._usable(provider, keys), keys.source, lambda: self.settings)
+        return Selector(
+            self.table,
+            usable=lambda provider: self._usable(provider, keys),
+            source=keys.source,
+            fault=keys.fault,
+            settings=lambda: self.settings,
+        )
 
     def _models(self, providers: Sequence[str]) -> list[Model]:
         found = [self.table.model(provider, one) for provider in providers for one in self.table.rows(provider)]

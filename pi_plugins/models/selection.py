@@ -29,6 +29,7 @@ class Selector:
     :param table: all models.
     :param usable: whether requests to a provider have what they need.
     :param source: where the key of a provider comes from.
+    :param fault: why the key of a provider cannot be had.
     :param settings: gives the settings when they are needed.
     """
 
@@ -37,11 +38,13 @@ class Selector:
         table: ModelTable,
         usable: Callable[[str], bool],
         source: Callable[[str], KeySource | None],
+        fault: Callable[[str], str | None],
         settings: Callable[[], Settings],
     ) -> None:
         self._table = table
         self._usable = usable
         self._source = source
+        self._fault = fault
         self._settings = settings
 
     async def resolve(self, name: str | None, ctx: SelectionContext) -> Model | None:
@@ -179,10 +182,13 @@ class Selector:
             if chosen is not None:
                 return chosen
         order = [ctx.provider] if ctx.provider is not None else self._order(settings)
+        told = settings.default_provider if settings.default_model else None
         for provider in order:
             if self._is_server(provider) and (model := await running_model(ctx, provider)) is not None:
                 return model
             if not self._is_reason(provider, ctx):
+                if provider != told:
+                    self._say_why_not(provider, ctx)
                 continue
             model = self._table.usual(provider)
             if model is not None:
@@ -205,7 +211,8 @@ class Selector:
             return None
         name = model_id if provider is None else f"{provider}/{model_id}"
         if provider is not None and provider not in local_names() and not self._usable(provider):
-            ctx.notice(f"The settings name {name}, but {provider} has no key: another model takes its place")
+            reason = self._why_not(provider) or f"{provider} has no key"
+            ctx.notice(f"The settings name {name}, but {reason}: another model takes its place")
             return None
         try:
             model = self._by_name(name, ctx)
@@ -220,6 +227,16 @@ class Selector:
         """The providers, those first that the settings put first."""
         first = [settings.default_provider] if settings.default_provider and not settings.default_model else []
         return list(dict.fromkeys([*first, *settings.provider_order, *self._table.providers()]))
+
+    def _say_why_not(self, provider: str, ctx: SelectionContext) -> None:
+        reason = self._why_not(provider)
+        if reason is not None:
+            ctx.notice(f"{provider} is passed over: {reason}")
+
+    def _why_not(self, provider: str) -> str | None:
+        """Why a provider that was given a key cannot be asked, ``None`` when it can or has none."""
+        source, fault = self._source(provider), self._fault(provider)
+        return None if source is None or fault is None else f"{source.label}: {fault}"
 
     def _is_server(self, provider: str) -> bool:
         """Whether a name is that of a server on this machine, and nothing is said about it in the files."""

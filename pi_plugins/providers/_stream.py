@@ -183,7 +183,7 @@ def missing_key_text(provider: str) -> str:
     usual = "".join(char if char.isalnum() else "_" for char in provider).upper() + "_API_KEY"
     return (
         f"No API key for provider: {provider}. Set the environment variable {_KEY_VARIABLES.get(provider, usual)}, "
-        "or pass --api-key on the command line."
+        f"store a key with: pi auth login {provider}, or pass --api-key on the command line."
     )
 
 

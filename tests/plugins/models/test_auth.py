@@ -19,6 +19,7 @@ import pytest
 
 from pi_core import ConfigError
 from pi_core.cli import run
+from pi_plugins.config import save_trust
 from pi_plugins.models import CredentialStore
 from pi_plugins.models.credentials import ApiKeyCredential, literal
 
@@ -233,6 +234,16 @@ def test_a_broken_file_is_said_and_stays(pi: Pi, folder: Path) -> None:
     assert (folder / "auth.json").read_text() == "{"
 
 
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_a_broken_file_is_a_failure_of_what_reads_it(pi: Pi, folder: Path, command: str) -> None:
+    folder.mkdir()
+    (folder / "auth.json").write_text(f'{{"groq": {{"key": "{SECRET}"')
+    done = pi(command, OPENAI_API_KEY="k")
+    assert done.returncode == {"list": 1, "check": 2}[command]
+    assert done.stderr.startswith(f"pi: {folder}/auth.json:1:")
+    assert "openai" in done.stdout
+
+
 # --- logout ---
 
 
@@ -346,6 +357,40 @@ def test_the_headers_of_a_model_are_checked_too(pi: Pi, folder: Path) -> None:
     assert done.returncode == 1
     assert done.stdout.startswith("acme/m: not ready: The header 'x' of provider 'acme'")
     assert pi("check", "--model", "acme/m", HV="v").stdout == f"acme/m: ready ({folder}/models.json:1)\n"
+
+
+def test_a_provider_that_needs_no_key_is_checked_too(pi: Pi, folder: Path) -> None:
+    folder.mkdir()
+    acme = {"baseUrl": "http://127.0.0.1:1/v1", "api": "openai-completions", "models": [{"id": "m"}]}
+    (folder / "models.json").write_text(json.dumps({"providers": {"acme": acme}}))
+    done = pi("check")
+    assert (done.returncode, done.stdout) == (0, "acme: ready\n")
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_the_models_of_a_project_count_when_it_is_trusted(
+    pi: Pi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
+) -> None:
+    (tmp_path / ".pi").mkdir()
+    acme = {"baseUrl": "http://127.0.0.1:1/v1", "apiKey": "k", "models": [{"id": "m", "api": "openai-completions"}]}
+    (tmp_path / ".pi" / "models.json").write_text(json.dumps({"providers": {"acme": acme}}))
+    monkeypatch.chdir(tmp_path)
+    save_trust(tmp_path, trusted, agent_dir=folder)
+    done = pi("check", "--model", "acme/m")
+    assert done.returncode == (0 if trusted else 2)
+    assert pi("list").stdout.startswith("acme " if trusted else "No provider")
+
+
+def test_the_models_of_a_project_that_nobody_decided_about_are_left_out_and_it_is_said(
+    pi: Pi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".pi").mkdir()
+    (tmp_path / ".pi" / "models.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert "Left out" in pi("list").stderr
+    folder.mkdir()
+    (folder / "settings.json").write_text('{"defaultProjectTrust": "always"}')
+    assert "Left out" not in pi("list").stderr
 
 
 def test_everything_is_checked_by_default_and_the_worst_counts(pi: Pi, folder: Path) -> None:

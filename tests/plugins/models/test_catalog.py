@@ -11,6 +11,7 @@ import pytest
 from pi_core import Model, ThinkingLevel
 from pi_plugins.models._catalog_set import CatalogSet, write_set
 from pi_plugins.models._generations import publish
+from pi_plugins.models._health import check
 from pi_plugins.models._known import PROVIDERS
 from pi_plugins.models._validation import LEVELS
 from pi_plugins.models.catalog import SHIPPED, Catalog
@@ -229,6 +230,15 @@ class TestReading:
         (problem,) = catalog.problems()
         assert "ships with the package is missing. Install the package again" in problem
 
+    def test_a_folder_that_cannot_be_read_is_named(self, tmp_path: Path, installed: Path) -> None:
+        (tmp_path / "catalog").touch()
+        catalog = Catalog(tmp_path / "catalog", installed)
+        assert catalog.row("groq", "m1") is not None
+        (problem,) = catalog.problems()
+        assert problem.startswith(f"{tmp_path / 'catalog' / 'current'}: Not a directory. Using the data that ships")
+        (fault,) = check(tmp_path / "catalog", installed).faults
+        assert fault == f"{tmp_path / 'catalog' / 'current'}: Not a directory. Run: pi models refresh"
+
     def test_a_reader_who_began_goes_on_when_its_set_is_taken_away(self, tmp_path: Path, installed: Path) -> None:
         refreshed(tmp_path / "catalog", groq=["one"], openai=["one"])
         catalog = Catalog(tmp_path / "catalog", installed)
@@ -279,10 +289,10 @@ class TestFaultsOfASet:
             "a/address: 'baseUrl' must be a text",
             "a/reasoning: 'reasoning' must be true or false, got 'yes'",
             "a/input: 'input' must be text, or text and image",
-            "a/context: 'contextWindow' must be a whole number of tokens, or 0 for unknown, got -1",
+            "a/context: 'contextWindow' must be a whole number of tokens up to a billion, or 0 for unknown, got -1",
             "a/tokens: 'maxTokens' must be",
-            "a/price: 'cost.input' must be a price of 0 or more, got -1",
-            "a/infinite: 'cost.input' must be a price of 0 or more, got inf",
+            "a/price: 'cost.input' must be a price from 0 to 100000, got -1",
+            "a/infinite: 'cost.input' must be a price from 0 to 100000, got inf",
             "a/level: 'thinkingLevelMap.extreme' is no thinking level",
             "a/level: 'thinkingLevelMap.high' must be a text or null, got 3",
             "a/escape: 'name' must be a text without control characters",

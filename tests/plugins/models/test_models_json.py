@@ -82,12 +82,34 @@ def test_something_else_than_providers(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", '.: the name: expected a text that is not empty, got ""'),
+        ("\x1b[31m", r'."\u001b[31m": the name: expected a text without control characters, got "\u001b[31m"'),
+        ("\ud800", r'."\ud800": the name: expected a text, got "\ud800"'),
+    ],
+)
+def test_a_name_that_no_provider_can_have_costs_itself(path: Path, name: str, said: str) -> None:
+    made = write(path, {name: {"baseUrl": "https://a.example"}, "alpha": {"baseUrl": "https://one.example"}})
+    assert [problem.partition("providers")[2] for problem in made.problems()] == [said]
+    assert model(made, "alpha", "sonnet-4").base_url == "https://one.example"
+
+
+@pytest.mark.parametrize(
     ("entry", "said"),
     [
         ({"baseUrl": 5}, "{p}.baseUrl: expected a text, got 5"),
         (
             {"baseUrl": "host/v1"},
             '{p}.baseUrl: expected an address that begins with http:// or https://, got "host/v1"',
+        ),
+        (
+            {"baseUrl": "https://"},
+            '{p}.baseUrl: expected an address that begins with http:// or https://, got "https://"',
+        ),
+        (
+            {"baseUrl": "https://a.example/\x00"},
+            r'{p}.baseUrl: expected an address that begins with http:// or https://, got "https://a.example/\u0000"',
         ),
         ({"apiKey": 12345678}, "{p}.apiKey: expected a text, got a number"),
         ({"headers": {"x": 12345678}}, "{p}.headers.x: expected a text, got a number"),
@@ -116,6 +138,18 @@ def test_a_wrong_provider_costs_itself(path: Path, entry: Any, said: str) -> Non
     [
         ({}, ".id: is missing"),
         ({"id": ""}, '.id: expected a text that is not empty, got ""'),
+        ({"id": "\x1b[2J"}, r'.id: expected a text without control characters, got "\u001b[2J"'),
+        ({"id": "m", "name": "\ud800"}, r'.name: expected a text, got "\ud800"'),
+        (
+            {"id": "m", "contextWindow": 10**10},
+            ".contextWindow: expected a number of at most 1000000000, got 10000000000",
+        ),
+        ({"id": "m", "inputLimits": {"images": 3}}, ".inputLimits.images: expected an object, got 3"),
+        (
+            {"id": "m", "inputLimits": {"images": {"resize": {"jpegQuality": 101}}}},
+            ".inputLimits.images.resize.jpegQuality: expected a number of at most 100, got 101",
+        ),
+        ({"id": "m", "promptCache": {"short": -1}}, ".promptCache.short: expected a number of at least 0, got -1"),
         ({"id": "m", "contextWindow": 0}, ".contextWindow: expected a number above 0, got 0"),
         ({"id": "m", "maxTokens": -1}, ".maxTokens: expected a number above 0, got -1"),
         ({"id": "m", "maxTokens": 1.5}, ".maxTokens: expected a whole number, got 1.5"),

@@ -303,7 +303,25 @@ def test_without_a_key_nothing_is_chosen(folder: Path) -> None:
 
 def test_a_provider_whose_key_cannot_be_had_is_not_chosen(folder: Path) -> None:
     runtime(folder, {}).credentials.set_key("alpha", "$NOT_SET")
-    assert named(folder, None, A | B) == "beta mini"
+    model, ctx = choose(folder, None, A | B)
+    assert model is not None
+    assert (str(model.provider), ctx.notices) == (
+        "beta",
+        [
+            f"alpha is passed over: {folder}/auth.json: the environment variable NOT_SET is not set, or empty",
+            "Using beta/mini, because BETA_API_KEY is set. Name another with --model",
+        ],
+    )
+
+
+def test_a_provider_of_the_settings_whose_key_cannot_be_had_is_told_once(folder: Path) -> None:
+    runtime(folder, {}).credentials.set_key("alpha", "$NOT_SET")
+    _, ctx = choose(folder, None, A | B, default_provider="alpha", default_model="opus-5")
+    assert ctx.notices[0] == (
+        f"The settings name alpha/opus-5, but {folder}/auth.json: the environment variable NOT_SET is not set, or "
+        "empty: another model takes its place"
+    )
+    assert len(ctx.notices) == 2
 
 
 # --- patterns ---
