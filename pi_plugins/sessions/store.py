@@ -19,11 +19,13 @@ class SessionInUseError(ConfigError):
     """Another process or session writes a session file.
 
     :param path: the file.
+    :param process: the id of the process, where the system tells.
     """
 
-    def __init__(self, message: str, path: Path) -> None:
-        super().__init__(message)
+    def __init__(self, path: Path, process: int | None = None) -> None:
         self.path = path
+        self.who = "another process" if process is None else f"process {process}"
+        super().__init__(f"{path}: {self.who} writes this session. End it there, or go on in a copy with --fork")
 
 
 class SessionFile:
@@ -74,10 +76,7 @@ class SessionFile:
             raise _cannot("open", path, error) from error
         try:
             if not lock(descriptor):
-                process = holder(descriptor)
-                who = "another process" if process is None else f"process {process}"
-                text = f"{path}: {who} writes this session. End it there, or go on in a copy with --fork"
-                raise SessionInUseError(text, path)
+                raise SessionInUseError(path, holder(descriptor))
             data = _read(descriptor)
         except OSError as error:
             os.close(descriptor)

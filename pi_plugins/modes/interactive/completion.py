@@ -15,7 +15,7 @@ from pi_core import ConfigError
 from pi_plugins.config.paths import expand
 
 from .files import ProjectFiles
-from .typed import shell_line
+from .typed import offered_commands, shell_line
 
 if TYPE_CHECKING:
     from prompt_toolkit.document import Document
@@ -55,16 +55,11 @@ class CommandCompletion:
 
 
 def _names(session: AgentSession, start: str) -> Iterator[Completion]:
-    from pi_plugins.prompt import commands as resource_commands
-
-    offered = [(command.name, command.description) for _, command in session.commands.items()]
-    for command in resource_commands(session.resources):
-        hint = f"{command.argument_hint}  " if command.argument_hint else ""
-        offered.append((command.name, f"{hint}{command.description}"))
     wish = start.lower()
-    fitting = {name: about for name, about in offered if wish in name.lower()}
-    for name in sorted(fitting, key=lambda name: (not name.lower().startswith(wish), name)):
-        yield Completion(name, -len(start), display=f"/{name}", display_meta=fitting[name])
+    fitting = [one for one in offered_commands(session) if wish in one.name.lower()]
+    for one in sorted(fitting, key=lambda one: (not one.name.lower().startswith(wish), one.name)):
+        text = f"{one.name} " if one.takes else one.name
+        yield Completion(text, -len(start), display=f"/{one.name}", display_meta=one.about)
 
 
 def _arguments(session: AgentSession, name: str, arguments: str) -> Iterator[Completion]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -31,13 +31,13 @@ class InputHistory(History):
     long only in memory.
 
     :param path: the file, one JSON string a line.
+    :param tell: called once with why the file cannot be used.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, tell: Callable[[str], None] | None = None) -> None:
         super().__init__()
         self.path = path
-        self.problem: str | None = None
-        """Why the file could not be used the last time."""
+        self._tell = tell
 
     def load_history_strings(self) -> Iterable[str]:
         """Return what was typed, the newest first."""
@@ -68,9 +68,7 @@ class InputHistory(History):
                 if full:
                     self._shorten()
         except (OSError, Timeout) as error:
-            self.problem = f"{self.path} cannot be written: {getattr(error, 'strerror', None) or error}"
-        else:
-            self.problem = None
+            self._failed("written", error)
 
     def _shorten(self) -> None:
         """Keep the newest inputs that fill half of the file; called under its lock."""
@@ -90,9 +88,14 @@ class InputHistory(History):
         except FileNotFoundError:
             return []
         except OSError as error:
-            self.problem = f"{self.path} cannot be read: {error.strerror or error}"
+            self._failed("read", error)
             return []
         return [text for line in data.split(b"\n") if (text := _text(line))]
+
+    def _failed(self, what: str, error: OSError) -> None:
+        if self._tell is not None:
+            self._tell(f"What you type is kept for this session only: {self.path} cannot be {what} ({error})")
+            self._tell = None
 
 
 def history_path(agent_dir: Path) -> Path:

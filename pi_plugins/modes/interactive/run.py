@@ -139,7 +139,7 @@ class _Interactive:
     async def _converse(self) -> int:
         ui = self._ui
         prepared = await prepare_session(self._options, self._build, ask_trust=trust_question(ui))
-        ui.use_history(InputHistory(history_path(prepared.agent_dir)))
+        ui.use_history(InputHistory(history_path(prepared.agent_dir), lambda text: ui.show(text, "warning")))
         if self._resume and not await choose_session(ui, prepared):
             return 0
         session = self._session = await start_session(ui, prepared, lambda: self._create(prepared))

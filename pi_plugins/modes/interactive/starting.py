@@ -75,7 +75,9 @@ async def start_session(
         try:
             return await create()
         except SessionInUseError as error:
-            if not await ui.confirm("The session is in use", f"{error}.\nGo on with a copy of it?"):
+            if not await ui.confirm(
+                "The session is in use", f"{error.who.capitalize()} writes {error.path}.\nGo on with a copy of it?"
+            ):
                 return None
             options = prepared.options
             options.continue_last, options.session, options.session_id = False, None, None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from pi_plugins.coding_agent import SlashCommand
-from pi_plugins.prompt import commands as resource_commands
 
+from ..typed import offered_commands
 from ._rows import rows
 
 if TYPE_CHECKING:
@@ -40,13 +39,7 @@ class GeneralCommands:
 
     def help(self, text: str, session: AgentSession) -> None:
         """Show what can be typed, of plugins and resources too."""
-        pairs = [*INPUTS, ("", "")]
-        offered = session.commands.items()
-        counts = Counter(command.name for _, command in offered)
-        for owner, command in offered:
-            name = command.name if counts[command.name] == 1 else f"{owner.plugin}/{command.name}"
-            pairs.append((f"/{name}", command.description))
-        pairs += [(f"/{command.name}", command.description) for command in resource_commands(session.resources)]
+        pairs = [*INPUTS, ("", ""), *((f"/{one.name}", one.about) for one in offered_commands(session))]
         self._ui.show(rows(pairs))
 
     def leave(self, text: str, session: AgentSession) -> None:

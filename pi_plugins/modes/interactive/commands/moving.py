@@ -59,7 +59,12 @@ class MovingCommands:
         try:
             await session.moves.open(path)
         except SessionInUseError as error:
-            return await self._copy(session, path, "The session is in use", f"{error}.\nGo on with a copy of it?")
+            return await self._copy(
+                session,
+                path,
+                "The session is in use",
+                f"{error.who.capitalize()} writes {error.path}.\nGo on with a copy of it?",
+            )
         return _where(session)
 
     async def _copy(self, session: AgentSession, path: Path, title: str, message: str) -> str | None:

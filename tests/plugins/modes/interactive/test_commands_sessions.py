@@ -116,7 +116,7 @@ async def test_a_session_that_is_in_use_can_be_copied(tmp_path: Path) -> None:
             said = await case.run("/resume", "cats", True)
             question = case.ui.asked[-1]
             assert question.title == "The session is in use"
-            assert "writes this session" in question.message
+            assert f"writes {path}" in question.message
             assert said.endswith(", a copy")
             assert texts(case) == ["about cats"]
 

@@ -45,9 +45,9 @@ def offered(case: AtWork, text: str) -> list[str]:
 
 async def test_commands_of_the_mode_and_of_plugins_come_with_their_descriptions(tmp_path: Path) -> None:
     async with at_work(tmp_path, plugins=[Plugin()]) as case:
-        found = {one.text: one.display_meta_text for one in completions(case, "/")}
-        assert found["model"] == "Ask another model"
-        assert found["greet"] == "Says hello"
+        found = {one.display_text: one.display_meta_text for one in completions(case, "/")}
+        assert found["/model"] == "Ask another model"
+        assert found["/greet"] == "Says hello"
 
 
 async def test_names_that_begin_like_that_come_first(tmp_path: Path) -> None:
@@ -62,9 +62,31 @@ async def test_templates_and_skills_are_offered_with_what_they_take(tmp_path: Pa
     (prompts / "shout.md").write_text("---\ndescription: Shouts\nargument-hint: WORD\n---\n$1", encoding="utf-8")
     (skill / "SKILL.md").write_text("---\nname: sums\ndescription: Adds\n---\nAdd.", encoding="utf-8")
     async with at_work(tmp_path) as case:
-        found = {one.text: one.display_meta_text for one in completions(case, "/s")}
-        assert found["shout"] == "WORD  Shouts"
-        assert found["skill:sums"] == "Adds"
+        found = {one.display_text: one.display_meta_text for one in completions(case, "/s")}
+        assert found["/shout"] == "WORD  Shouts"
+        assert found["/skill:sums"] == "Adds"
+
+
+async def test_a_name_after_which_something_may_follow_ends_with_a_space(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as case:
+        assert offered(case, "/mod") == ["/model "]
+        assert offered(case, "/sess") == ["/session"]
+
+
+async def test_a_name_of_two_plugins_is_offered_in_full_and_hides_templates(tmp_path: Path) -> None:
+    prompts = tmp_path / "agent" / "prompts"
+    prompts.mkdir(parents=True)
+    (prompts / "model.md").write_text("Hello", encoding="utf-8")
+
+    class Other:
+        name = "other"
+
+        @hookimpl
+        def register_slash_commands(self) -> list[SlashCommand]:
+            return [SlashCommand("model", "Another one", lambda text, session: "")]
+
+    async with at_work(tmp_path, plugins=[Other()]) as case:
+        assert offered(case, "/model") == ["/interactive/model ", "/other/model"]
 
 
 @pytest.mark.parametrize("text", ["", "say /mo", "/model\n/mo", " /mo"])

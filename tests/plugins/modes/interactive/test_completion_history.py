@@ -113,9 +113,11 @@ def test_several_processes_lose_nothing(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_used_leaves_the_history_to_the_session(tmp_path: Path) -> None:
     folder = tmp_path / "history.jsonl"
     folder.mkdir()
-    typed = InputHistory(folder)
+    told: list[str] = []
+    typed = InputHistory(folder, told.append)
     typed.append_string("one")
-    assert typed.get_strings() == ["one"]
-    assert typed.problem is not None
-    assert str(folder) in typed.problem
+    typed.append_string("two")
+    assert typed.get_strings() == ["one", "two"]
+    assert len(told) == 1
+    assert f"{folder} cannot be written" in told[0]
     assert loaded(folder) == []

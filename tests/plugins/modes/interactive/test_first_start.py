@@ -225,7 +225,7 @@ async def test_a_session_that_another_terminal_writes_is_copied(tmp_path: Path) 
         ui = FakeUi(True)
         session = await start(ui, prepared)
         assert session is not None
-        assert "writes this session" in ui.asked[0].message
+        assert f"writes {path}" in ui.asked[0].message
         assert session.store.path != path
         assert len(session.agent.state.messages) == 1
         await session.close()
