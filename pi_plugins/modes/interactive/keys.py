@@ -75,7 +75,9 @@ async def check_key(runtime: ModelRuntime, provider: str, key: str) -> KeyCheck:
         return KeyCheck(True)
     reason = without_secrets((answer.error_message or "the request failed").replace(key, MASK))
     status = answer.error_details.status if answer.error_details else None
-    return KeyCheck(False if status in _REFUSED else None, reason)
+    # Google answers 400 to a key that it does not know.
+    refused = status in _REFUSED or (status == 400 and "api key" in reason.lower())
+    return KeyCheck(False if refused else None, reason)
 
 
 async def login(ui: Ui, runtime: ModelRuntime, provider: str | None = None) -> str | None:

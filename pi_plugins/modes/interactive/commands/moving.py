@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pi_core import ConfigError
 from pi_plugins.coding_agent import SlashCommand
+from pi_plugins.coding_agent.events import EntryEvent
 from pi_plugins.sessions import SessionInUseError
 
 from ..pickers import FORK, LABEL, SUMMARISE, pick_entry, pick_message, pick_session
@@ -95,7 +96,7 @@ class MovingCommands:
             if picked.key == LABEL:
                 label = await self._ui.input("Label (empty takes it away)", picked.label or "")
                 if label is not None:
-                    store.append_label(picked.entry_id, label.strip() or None)
+                    await session.say(EntryEvent(store.append_label(picked.entry_id, label.strip() or None)))
                 selected = picked.entry_id
                 continue
             if picked.key == FORK:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pi_core.testing import Call, Reply
-from pi_plugins.coding_agent.events import texts
+from pi_plugins.coding_agent.events import EntryEvent, texts
 
 from .at_work import AtWork, at_work
 
@@ -102,6 +102,7 @@ async def test_a_label_is_set_shown_and_taken_away(tmp_path: Path) -> None:
         assert second.labels[second.selected].startswith("│ [start] ")
         assert again.prefill == "start"
         assert not any("[start]" in label for label in third.labels)
+        assert [event.entry.type for event in case.events if isinstance(event, EntryEvent)] == ["label", "label"]
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,24 @@ async def test_a_key_that_is_refused_is_not_stored_unless_the_user_says_so(tmp_p
         assert "groq" in stored(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("status", "text", "accepted"),
+    [
+        (401, "no", False),
+        (403, "no", False),
+        (400, "API key not valid", False),
+        (400, "unknown model", None),
+        (429, "quota", None),
+    ],
+)
+async def test_only_what_is_about_the_key_refuses_it(
+    tmp_path: Path, status: int, text: str, accepted: bool | None
+) -> None:
+    with model_server([Reply(status=status, error={"error": {"message": text}})]) as server:
+        groq_at(tmp_path, server.base_url)
+        assert (await check_key(runtime_in(tmp_path), "groq", KEY)).accepted is accepted
+
+
 async def test_no_text_shows_the_key(tmp_path: Path) -> None:
     with model_server([REFUSED]) as server:
         groq_at(tmp_path, server.base_url)
