@@ -79,7 +79,7 @@ class Dialogs:
                 Window(FormattedTextControl(self._head), wrap_lines=True, dont_extend_height=True),
                 ConditionalContainer(self.window, Condition(lambda: self._now.typed)),
                 ConditionalContainer(self.list, Condition(lambda: bool(self._now.choices))),
-                Window(FormattedTextControl(self._hint), dont_extend_height=True, height=1),
+                Window(FormattedTextControl(self._hint), dont_extend_height=True),
             ]
         )
 
@@ -145,7 +145,7 @@ class Dialogs:
             parts.append("Ctrl-J new line")
         parts += [f"{_key_name(key)} {what}" for key, what in dialog.keys.items()]
         parts.append("Esc leave")
-        return [("class:dim", cut("  " + " · ".join(parts), self._columns() - 1))]
+        return [("class:dim", "\n".join(_filled(parts, self._columns() - 1)))]
 
     # --- keys ---
 
@@ -212,3 +212,15 @@ class Dialogs:
 
 def _key_name(key: str) -> str:
     return key.replace("c-", "Ctrl-").title() if key.startswith("c-") else key.capitalize()
+
+
+def _filled(parts: list[str], width: int) -> list[str]:
+    """Return lines with as many parts as have room in each."""
+    lines: list[str] = []
+    for part in parts:
+        longer = f"{lines[-1]} · {part}" if lines else ""
+        if longer and get_cwidth(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(cut(f"  {part}", width))
+    return lines
