@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pi_core import ConfigError, SelectionContext
 from pi_plugins.models.shared import shared_runtime
 
-from .keys import login
+from .api_keys import login
 from .ui import Choice
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pi_plugins.config import replace_file
 from pi_plugins.config.json_file import PRIVATE
 from pi_plugins.config.secrets import without_secrets
 
-from .keys import looks_like_key
+from .api_keys import looks_like_key
 
 HISTORY_FILE: Final = "input-history.jsonl"
 

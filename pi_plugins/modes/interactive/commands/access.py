@@ -10,7 +10,7 @@ from pi_plugins.coding_agent import SlashCommand, reload_session
 from pi_plugins.config import needs_trust, save_trust
 from pi_plugins.config.trust import saved_trust
 
-from ..keys import login
+from ..api_keys import login
 from ..ui import Choice
 
 if TYPE_CHECKING:

@@ -51,8 +51,9 @@ def test_a_model_is_found_by_a_part_of_its_name(pi: Pi) -> None:
         terminal.wait("? Model")
         terminal.type("dee2")
         terminal.wait(f"{CHOSEN} work/deep-2")
-        terminal.key("enter")
+        terminal.key("c-s")
         terminal.wait("Model: work/deep-2")
+        terminal.wait("It is the default now")
         terminal.enter("/model quick")
         terminal.wait("Model: work/quick-1")
 

@@ -12,8 +12,8 @@ from pi_core import ConfigError, user_message
 from pi_plugins.coding_agent import AgentSession, Prepared, create_session, prepare_session
 from pi_plugins.config.trust import saved_trust
 from pi_plugins.models import ModelRuntime, _servers
+from pi_plugins.modes.interactive.api_keys import check_key, login, looks_like_key, provider_of_key
 from pi_plugins.modes.interactive.first_start import has_no_model
-from pi_plugins.modes.interactive.keys import check_key, login, looks_like_key, provider_of_key
 from pi_plugins.modes.interactive.starting import choose_session, start_session, trust_question
 from pi_plugins.providers import _headers
 from pi_plugins.sessions import Session, sessions_dir
