@@ -64,6 +64,12 @@ class Compactor:
         session = self._session
         return prepare(session.store.path_to(), session.settings.compaction, model=session.model, focus=focus)
 
+    def _why_not(self) -> str:
+        path = self._session.store.path_to()
+        if path and path[-1].type == "compaction":
+            return "nothing was said since the compaction before"
+        return "the session is shorter than what is kept"
+
     def is_due(self) -> bool:
         """Whether the context has passed the limit of its model."""
         session = self._session
@@ -105,7 +111,7 @@ class Compactor:
         preparation = self._prepared(focus)
         if preparation is None:
             if failures is not None:
-                failures.append("There is nothing to compact: the session is shorter than what is kept")
+                failures.append(f"There is nothing to compact: {self._why_not()}")
             return None
         self._over.clear()
         self._given_up = False

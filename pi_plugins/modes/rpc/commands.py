@@ -36,6 +36,10 @@ def _optional_text(given: Given, name: str) -> str | None:
     return None if given.get(name) is None else _text(given, name)
 
 
+def _path(session: AgentSession, text: str) -> Path:
+    return session.cwd / Path(text).expanduser()
+
+
 def _flag(given: Given, name: str) -> bool:
     value = given.get(name, False)
     if not isinstance(value, bool):
@@ -115,7 +119,10 @@ async def _messages(session: AgentSession, given: Given, send: Send) -> Any:
 
 
 async def _stats(session: AgentSession, given: Given, send: Send) -> Any:
-    data = {"sessionId": session.store.id, **session.stats().to_json()}
+    store = session.store
+    data = {"sessionId": store.id, **session.stats().to_json()}
+    if store.path is not None:
+        data["sessionFile"] = str(store.path)
     usage = session.context_usage()
     return data if usage is None else {**data, "contextUsage": usage}
 
@@ -243,7 +250,7 @@ async def _new_session(session: AgentSession, given: Given, send: Send) -> Any:
 
 
 async def _switch(session: AgentSession, given: Given, send: Send) -> Any:
-    await session.moves.open(Path(_text(given, "sessionPath")))
+    await session.moves.open(_path(session, _text(given, "sessionPath")))
     return {"cancelled": False}
 
 
@@ -253,8 +260,8 @@ async def _fork(session: AgentSession, given: Given, send: Send) -> Any:
 
 async def _clone(session: AgentSession, given: Given, send: Send) -> Any:
     leaf = session.store.leaf_id
-    if leaf is None:
-        raise BadCommandError("There is nothing to clone yet")
+    if leaf is None or not session.agent.state.messages:
+        raise BadCommandError("Nothing has been said yet: there is nothing to clone")
     await session.moves.fork(leaf, "at")
     return {"cancelled": False}
 
@@ -283,8 +290,9 @@ async def _export(session: AgentSession, given: Given, send: Send) -> Any:
 
     if session.store.path is None:
         raise BadCommandError("The session is kept in memory: there is no file to export")
-    named = _optional_text(given, "outputPath")
-    target = None if named is None else Path(named)
+    if not session.stats().total_messages:
+        raise BadCommandError("Nothing has been said yet: there is nothing to export")
+    target = _path(session, _optional_text(given, "outputPath") or ".")
     return {"path": str(await asyncio.to_thread(export_session, session.store.path, target))}
 
 

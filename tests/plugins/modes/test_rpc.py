@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -167,6 +168,7 @@ def test_a_line_may_hold_what_other_readers_take_for_a_line_end(client: Any) -> 
         ("switch_session", {"sessionPath": "/nowhere.jsonl"}, "nowhere"),
         ("compact", {}, "nothing to compact"),
         ("export_html", {}, "in memory"),
+        ("clone", {}, "nothing to clone"),
         ("bash", {"command": " "}, "no command"),
     ],
 )
@@ -239,7 +241,7 @@ def test_sessions_are_made_forked_and_switched(client: Any, pi: Pi) -> None:
     rpc = client("--session-id", "first", script=["one", "two"])
     rpc.data("prompt", message="go")
     rpc.until("agent_settled")
-    first = rpc.data("get_state")["sessionFile"]
+    first = rpc.data("get_session_stats")["sessionFile"]
     (message,) = rpc.data("get_fork_messages")["messages"]
     assert rpc.data("fork", entryId=message["entryId"]) == {"text": "go", "cancelled": False}
     assert rpc.data("get_messages") == {"messages": []}
@@ -251,6 +253,41 @@ def test_sessions_are_made_forked_and_switched(client: Any, pi: Pi) -> None:
     assert rpc.data("new_session") == {"cancelled": False}
     assert rpc.end() == 0
     assert rpc.said() == ""
+
+
+def test_a_session_is_exported_into_its_folder_when_something_was_said(client: Any, pi: Pi) -> None:
+    rpc = client("--session-id", "first", script=["one"])
+    assert "nothing to export" in rpc.error("export_html")
+    rpc.data("prompt", message="go")
+    rpc.until("agent_settled")
+    written = pi.folder / "page.html"
+    assert rpc.data("export_html", outputPath="page.html") == {"path": str(written)}
+    assert "go" in written.read_text(encoding="utf-8")
+    by_default = Path(rpc.data("export_html")["path"])
+    assert (by_default.parent, by_default.exists()) == (pi.folder, True)
+
+
+def test_a_failure_before_a_run_reaches_the_client(client: Any, pi: Pi) -> None:
+    (pi.folder / "broken.py").write_text(
+        "from pi_core import hookimpl\n\n\n"
+        "@hookimpl\nasync def before_agent_start():\n    raise RuntimeError('boom')\n",
+        encoding="utf-8",
+    )
+    rpc = client("-e", "broken.py", script=["never"])
+    assert rpc.data("prompt", message="go") == {"disposition": "started"}
+    shown = rpc.until("extension_ui_request", method="notify")
+    assert (shown["notifyType"], "boom" in shown["message"]) == ("error", True)
+    assert rpc.until("agent_settled")["aborted"] is False
+    assert rpc.end() == 0
+
+
+def test_a_prompt_and_an_abort_in_one_breath_make_no_request(client: Any) -> None:
+    rpc = client(script=["never"])
+    rpc.raw(b'{"id": 1, "type": "prompt", "message": "go"}\n{"id": 2, "type": "abort"}\n')
+    assert rpc.until("response", id=1)["data"] == {"disposition": "started"}
+    assert rpc.until("agent_settled") == {"type": "agent_settled", "aborted": True}
+    assert rpc.until("response", id=2)["success"] is True
+    assert rpc.data("get_last_assistant_text") == {"text": ""}
 
 
 def test_only_records_are_on_standard_output(client: Any, pi: Pi) -> None:
