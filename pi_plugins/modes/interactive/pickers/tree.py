@@ -1,114 +1,30 @@
-"""What the user chooses from lists: a model, a session, a place in the tree, one of the own messages."""
+"""The choice of a place in the tree of a session."""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from .ui import Choice
+from ..ui import Choice
 
 if TYPE_CHECKING:
-    from pi_core import Model
     from pi_plugins.coding_agent import AgentSession
-    from pi_plugins.sessions import OutlineRow, Session, SessionInfo
+    from pi_plugins.sessions import OutlineRow, Session
 
-    from .ui import Ui
+    from ..ui import Ui
 
-ALL_FOLDERS: Final = "c-a"
 FORK: Final = "c-f"
 LABEL: Final = "c-l"
 SUMMARISE: Final = "c-s"
-DEFAULT: Final = "c-s"
 NEXT_FILTER: Final = "c-o"
 
 TreeFilter: TypeAlias = Literal["default", "no-tools", "user-only", "labeled-only", "all"]
+"""Which entries are shown; the values of the setting ``treeFilterMode``."""
+
 _FILTERS: Final[Sequence[TreeFilter]] = ("default", "no-tools", "user-only", "labeled-only", "all")
 _SAID: Final = frozenset({"message", "compaction", "branch_summary", "custom_message"})
 _DEEPEST: Final = 6
-
-# --- models -------------------------------------------------------------------------------------------------------
-
-
-async def pick_model(ui: Ui, session: AgentSession, rows: Sequence[Mapping[str, Any]]) -> tuple[Model, str] | None:
-    """Let the user choose one of some models, the present one first marked.
-
-    :param rows: models as JSON objects.
-    :returns: the model, and the key it was chosen with; ``None`` when the user left.
-    """
-    from pi_plugins.models._listing import price, tokens
-
-    now = (session.model.provider, session.model.id)
-    choices, selected = [], 0
-    for position, row in enumerate(rows):
-        name = (row["provider"], row["id"])
-        if name == now:
-            selected = position
-        detail = f"{tokens(row.get('contextWindow', 0))}  {price(row.get('cost'))}"
-        choices.append(Choice(name, "/".join(name), f"{detail}  now" if name == now else detail))
-    keys = {DEFAULT: "also the default"}
-    chosen = await ui.select("Model", choices, keys=keys, selected=selected)
-    if chosen is None:
-        return None
-    model = session.models.model(*chosen[0].value)
-    return None if model is None else (model, chosen[1])
-
-
-# --- sessions -----------------------------------------------------------------------------------------------------
-
-
-async def pick_session(ui: Ui, cwd: Path, folder: Path, *, current: Path | None = None) -> SessionInfo | None:
-    """Let the user choose a session of the folder, or of all folders.
-
-    :param cwd: the folder that the agent works in.
-    :param folder: the folder of all sessions.
-    :param current: the file of the session that is open, which is left out.
-    """
-    from pi_plugins.sessions import list_sessions
-
-    here = True
-    while True:
-        listed = await asyncio.to_thread(list_sessions, cwd if here else None, folder)
-        found = [info for info in listed if info.ref.path != current]
-        if not found and here:
-            here = False
-            continue
-        if not found:
-            ui.show(f"There is no other session in {folder}")
-            return None
-        now = time.time()
-        choices = [Choice(info, _title(info), _about(info, now, here)) for info in found]
-        title = "Sessions of this folder" if here else "Sessions of all folders"
-        chosen = await ui.select(title, choices, keys={ALL_FOLDERS: "all folders" if here else "this folder"})
-        if chosen is None:
-            return None
-        if chosen[1] != ALL_FOLDERS:
-            picked: SessionInfo = chosen[0].value
-            return picked
-        here = not here
-
-
-def _title(info: SessionInfo) -> str:
-    return info.title or "(nothing said)"
-
-
-def _about(info: SessionInfo, now: float, here: bool) -> str:
-    about = f"{age(now - info.ref.modified / 1e9)}, {info.messages} messages"
-    return about if here else f"{about}, {info.ref.header.cwd}"
-
-
-def age(seconds: float) -> str:
-    """Return how long ago something was, in few characters."""
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit} ago"
-    return "just now"
-
-
-# --- the tree -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +113,6 @@ def _short_time(timestamp: str) -> str:
     return timestamp[11:16]
 
 
-# --- messages -----------------------------------------------------------------------------------------------------
-
-
 async def pick_message(ui: Ui, session: AgentSession) -> str | None:
     """Let the user choose one of the own messages on the present branch; returns the id of its entry."""
     points = session.moves.fork_points()
@@ -212,17 +125,12 @@ async def pick_message(ui: Ui, session: AgentSession) -> str | None:
 
 
 __all__ = [
-    "ALL_FOLDERS",
-    "DEFAULT",
     "FORK",
     "LABEL",
     "NEXT_FILTER",
     "SUMMARISE",
     "TreeFilter",
     "TreePick",
-    "age",
     "pick_entry",
     "pick_message",
-    "pick_model",
-    "pick_session",
 ]
