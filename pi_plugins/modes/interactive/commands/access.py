@@ -10,6 +10,7 @@ from pi_plugins.coding_agent import SlashCommand, reload_session
 from pi_plugins.config import needs_trust, save_trust
 from pi_plugins.config.trust import saved_trust
 
+from .._text import count
 from ..api_keys import login
 from ..ui import Choice
 
@@ -79,8 +80,9 @@ class AccessCommands:
         await self._read(session)
         found = session.resources
         return (
-            f"Read again: settings, {len(found.context_files)} context files, {len(found.skills)} skills, "
-            f"{len(found.templates)} templates. Plugins are loaded at the start only"
+            f"Read again: settings, {count(len(found.context_files), 'context file')}, "
+            f"{count(len(found.skills), 'skill')}, {count(len(found.templates), 'template')}. "
+            "Plugins are loaded at the start only"
         )
 
     async def _read(self, session: AgentSession, *, trusted: bool | None = None) -> None:

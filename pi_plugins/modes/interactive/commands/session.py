@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pi_core import ConfigError
 from pi_plugins.coding_agent import SlashCommand
 
+from .._text import count
 from ..clipboard import copy_text
 from ._costs import costs
 from ._rows import rows
@@ -43,7 +44,8 @@ class SessionCommands:
         else:
             file = str(store.path) if store.path.exists() else f"{store.path}, once something was said"
         said = (
-            f"{stats.user_messages} of yours, {stats.assistant_messages} answers, {stats.tool_results} tool results"
+            f"{stats.user_messages:,} of yours, {count(stats.assistant_messages, 'answer')}, "
+            f"{count(stats.tool_results, 'tool result')}"
             if stats.total_messages
             else "none yet"
         )

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .._text import count
 from ..ui import Choice
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _title(info: SessionInfo) -> str:
 
 
 def _about(info: SessionInfo, now: float, here: bool) -> str:
-    about = f"{_age(now - info.ref.modified / 1e9)}, {info.messages} messages"
+    about = f"{_age(now - info.ref.modified / 1e9)}, {count(info.messages, 'message')}"
     return about if here else f"{about}, {info.ref.header.cwd}"
 
 

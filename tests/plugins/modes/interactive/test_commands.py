@@ -98,7 +98,7 @@ async def test_settings_and_resources_are_read_again(tmp_path: Path) -> None:
             '{"steeringMode": "all", "retry": {"enabled": false}}', encoding="utf-8"
         )
         said = await case.run("/reload")
-        assert "1 templates" in said
+        assert "1 template." in said
         assert case.session.message("/shout it").content[0].text == "Say it loudly"  # type: ignore[union-attr]
         assert case.session.steering.mode == "all"
         assert case.session.runs.retrying is False

@@ -33,7 +33,7 @@ async def test_what_the_session_is(tmp_path: Path) -> None:
         said = await case.run("/session")
         assert f"File      {case.session.store.path}" in said
         assert f"Id        {case.session.store.id}" in said
-        assert "Messages  1 of yours, 1 answers, 0 tool results" in said
+        assert "Messages  1 of yours, 1 answer, 0 tool results" in said
         assert "Tokens    1,200 in, 34 out, 0 from cache" in said
 
 
@@ -72,7 +72,7 @@ async def test_another_session_of_the_folder_is_gone_on_with(tmp_path: Path) -> 
         await case.run("/resume", "dogs")
         assert case.ui.asked[0].title == "Sessions of this folder"
         assert sorted(case.ui.asked[0].labels) == ["about cats", "dogs"]
-        assert "1 messages" in case.ui.asked[0].choices[0].detail
+        assert "1 message" in case.ui.asked[0].choices[0].detail
         assert case.session.store.path == path
         assert texts(case) == ["about dogs"]
 
