@@ -155,7 +155,7 @@ async def create_session(
             source=options.source,
             trusted=prepared.trusted,
             options=_stream_options(options.stream_options or StreamOptions(), settings, store.id),
-            callables=callables,
+            callables={**_given_key(options, model.provider), **(callables or {})},
         )
         if options.name is not None:
             session.set_name(options.name)
@@ -164,6 +164,16 @@ async def create_session(
         store.close()
         raise
     return session
+
+
+def _given_key(options: SessionOptions, provider: str) -> dict[str, Callable[..., Any]]:
+    """What gives the key of this run, before any plugin is asked for one."""
+    key, owner = options.api_key, provider
+
+    def get_api_key(provider: str) -> str | None:
+        return key if provider == owner else None
+
+    return {} if key is None else {"get_api_key": get_api_key}
 
 
 def _stream_options(given: StreamOptions, settings: Settings, session_id: str) -> StreamOptions:
