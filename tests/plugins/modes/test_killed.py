@@ -14,10 +14,12 @@ import pytest
 
 from pi_plugins.sessions import Session
 
+from .model_server import Reply, model_server
 from .running import Pi, call
 
 KILLS = int(os.environ.get("PI_TEST_KILLS", "20"))
 TURNS = 60
+SUMMARY = "## Goal\nA goal.\n\n## Progress\nDone.\n\n## Next Steps\nNone."
 
 
 def batch(number: int) -> dict[str, Any]:
@@ -48,18 +50,7 @@ def test_a_session_whose_process_was_killed_has_what_was_announced_and_goes_on(p
     chance = random.Random(20)
     cut = 0
     for number in range(KILLS):
-        process = pi.start("--mode", "json", "--session-id", f"run{number}", "go", script=[*script, "done"])
-        assert process.stdout is not None
-        assert process.stderr is not None
-        stop_after = chance.randrange(1, 40_000)
-        printed = b""
-        while len(printed) < stop_after and (data := os.read(process.stdout.fileno(), 4096)):
-            printed += data
-        os.killpg(process.pid, signal.SIGKILL)
-        printed += process.stdout.read()
-        process.stdout.close()
-        process.stderr.close()
-        process.wait()
+        printed = killed_run(pi, f"run{number}", [*script, "done"], chance.randrange(1, 40_000))
         announced = ended(printed)
         (path,) = pi.folder.rglob(f"*_run{number}.jsonl") if announced else (None,)
         if path is None:
@@ -68,6 +59,58 @@ def test_a_session_whose_process_was_killed_has_what_was_announced_and_goes_on(p
         assert_whole(path, announced, finished(printed))
         assert_goes_on(pi, number)
     assert cut, "no run was cut in the middle: the test shows nothing"
+
+
+@pytest.mark.timeout(60 + 5 * KILLS)
+def test_a_session_that_was_being_compacted_when_its_process_was_killed_goes_on(pi: Pi) -> None:
+    agent_dir = pi.folder / ".pi" / "agent"
+    agent_dir.mkdir(parents=True)
+    (agent_dir / "settings.json").write_text(json.dumps({"compaction": {"keepRecentTokens": 5}}))
+    full = Reply(call=("bash", {"command": "echo hi"}), usage=(120_000, 5))
+    chance = random.Random(21)
+    within = 0
+    for number in range(max(KILLS // 4, 5)):
+        with model_server([full, Reply(SUMMARY)] * (TURNS // 2)) as server:
+            known = {"baseUrl": server.base_url, "api": "openai-completions", "models": [{"id": "m1"}]}
+            (agent_dir / "models.json").write_text(json.dumps({"providers": {"loop": known}}))
+            arguments = "--model", "loop/m1"
+            printed = killed_run(pi, f"run{number}", [], chance.randrange(2_000, 40_000), *arguments)
+        announced = ended(printed)
+        kinds = [json.loads(line)["type"] for line in printed.rpartition(b"\n")[0].splitlines()]
+        begun, over = kinds.count("compaction_start"), kinds.count("compaction_end")
+        within += begun
+        (path,) = pi.folder.rglob(f"*_run{number}.jsonl") if announced else (None,)
+        if path is None:
+            continue
+        with Session.open(path) as session:
+            assert session.problems == []
+            stored = [entry.message.to_json() for entry in session.entries if entry.message is not None]
+            assert all(message in stored for message in announced)
+            compactions = sum(entry.type == "compaction" for entry in session.entries)
+            assert over <= compactions <= begun or begun == over
+            first = session.projection().messages[0]
+            assert first.role == ("compactionSummary" if compactions else "user")
+        assert_goes_on(pi, number)
+    assert within, "nothing was compacted: the test shows nothing"
+
+
+def killed_run(pi: Pi, identifier: str, script: list[Any], stop_after: int, *arguments: str) -> bytes:
+    """Run in JSON mode, kill the process and its children when it has printed so much, and return what it printed.
+
+    :param stop_after: bytes.
+    """
+    process = pi.start("--mode", "json", "--session-id", identifier, *arguments, "go", script=script)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    printed = b""
+    while len(printed) < stop_after and (data := os.read(process.stdout.fileno(), 4096)):
+        printed += data
+    os.killpg(process.pid, signal.SIGKILL)
+    printed += process.stdout.read()
+    process.stdout.close()
+    process.stderr.close()
+    process.wait()
+    return printed
 
 
 def assert_whole(path: Path, announced: list[dict[str, Any]], calls: list[str]) -> None:
