@@ -31,7 +31,7 @@ def why_denied(verdict: Verdict, roots: Sequence[str]) -> str:
     """Return why a call is denied and what to do instead, for the model."""
     subject, rule = verdict.subject, verdict.rule
     if rule is not None:
-        return f"{rule.reason or f'A permission rule denies this: {subject.shown}.'} {_INSTEAD}"
+        return f"{rule.reason or f'A permission rule denies this: {subject.shown}.'}\n{_INSTEAD}"
     if verdict.outside:
         return f"{subject.shown} is outside of the folders that tools may work in: {', '.join(roots)}. {_INSTEAD}"
     return f"No permission rule allows this: {subject.shown}. {_INSTEAD}"

@@ -98,8 +98,8 @@ def test_a_denied_call_is_not_executed_and_the_model_is_told_what_to_do() -> Non
 
 
 def test_the_reason_of_a_rule_is_what_the_model_is_told() -> None:
-    text = told(guard(rules=[{"effect": "deny", "command": "make *", "reason": "Use tox instead."}]), COMMAND)
-    assert text.startswith("Use tox instead. ")
+    text = told(guard(rules=[{"effect": "deny", "command": "make *", "reason": "Use tox"}]), COMMAND)
+    assert text.startswith("Use tox\n")
 
 
 def test_a_file_outside_is_denied_with_the_folders_that_are_open(tmp_path: Path) -> None:
