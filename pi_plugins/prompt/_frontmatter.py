@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 _HEADER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_DEEPEST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,14 @@ def parse(text: str) -> Document:
     # The loader of texts: with the others `no` would be False and 1.10 a number.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
+        depth = 0
+        for event in yaml.parse(found[1], Loader=loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:  # loading it could use up the stack, which some versions of libyaml do not survive
+                return Document({}, body, f"line {_line(event.start_mark)}: more than {_DEEPEST} levels of values")
         header = yaml.load(found[1], Loader=loader)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = 2 if mark is None else mark.line + 2
-        problem = f"line {line}: {error.problem}; put a text with colons or brackets in quotes"
+        problem = f"line {_line(error.problem_mark)}: {error.problem}; put a text with colons or brackets in quotes"
         return Document({}, body, problem)
     except yaml.YAMLError as error:
         return Document({}, body, f"line 2: {error}")
@@ -54,3 +59,8 @@ def parse(text: str) -> Document:
     if not isinstance(header, dict):
         return Document({}, body, "line 2: expected lines of name: value")
     return Document(header, body)
+
+
+def _line(mark: Any) -> int:
+    """The line in the file of a place in its header, whose first line is the second one."""
+    return 2 if mark is None else mark.line + 2

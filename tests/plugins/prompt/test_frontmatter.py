@@ -58,7 +58,15 @@ def test_a_header_that_is_none_says_where(header: str, problem: str) -> None:
     assert (dict(document.header), document.body) == ({}, "Body")
 
 
-@pytest.mark.parametrize("hostile", ["[" * 60_000, "a: !!python/object/apply:os.getcwd []", "\x00", "a: &x [*x]"])
+@pytest.mark.parametrize("deep", ["[" * 60_000, "{a: " * 60_000, "- " * 60_000 + "x", "? " * 60_000 + "x"])
+def test_a_header_too_deep_to_be_loaded_is_a_problem(deep: str) -> None:
+    document = parse(f"---\nname: x\ndeep:\n  {deep}\n---\nBody")
+    assert (dict(document.header), document.body) == ({}, "Body")
+    assert document.problem is not None
+    assert document.problem.startswith("line 4: ")
+
+
+@pytest.mark.parametrize("hostile", ["a: !!python/object/apply:os.getcwd []", "\x00", "a: &x [*x]"])
 def test_a_hostile_header_is_a_problem_or_text(hostile: str) -> None:
     document = parse(f"---\n{hostile}\n---\nBody")
     assert document.body == "Body"
