@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from pi_core import ConfigError
 from pi_plugins.config import agent_dir as default_agent_dir
 from pi_plugins.config import project_dir
+from pi_plugins.providers.proxy import API as PROXY
 
 from ._auth import AbortedError, RequestAuth, merged_headers, request_auth, unless_aborted
 from ._known import local_names
@@ -197,9 +198,13 @@ class ModelRuntime:
     async def prepared(self, model: Model, options: StreamOptions) -> tuple[Model, StreamOptions]:
         """Return model and options of a request with key, headers, address and environment.
 
+        A model behind a proxy is left as it is: the proxy has those of the provider, and must not see this machine's.
+
         :raises ConfigError: one of them is configured and cannot be had; says where, and why.
         :raises AbortedError: the signal of the request was aborted meanwhile.
         """
+        if model.api == PROXY:
+            return model, options
         auth = await unless_aborted(self.request_auth(model, api_key=options.api_key or None), options.signal)
         changes: dict[str, Any] = {}
         if auth.api_key != options.api_key:

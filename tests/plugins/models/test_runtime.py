@@ -589,3 +589,10 @@ def test_options_of_a_call_win(files: Path, completions: Completions) -> None:
     assert model is not None
     prepared, options = asyncio.run(runtime.prepared(model, StreamOptions(api_key="call", env={"A": "1"})))
     assert (prepared, options.api_key, options.env) == (model, "call", {"A": "1"})
+
+
+def test_a_proxy_gets_no_key_and_no_header_of_the_provider(files: Path, completions: Completions) -> None:
+    write(files, models=acme(completions, apiKey="secret-key", headers={"x-secret": "secret"}))
+    model = Model(id="m1", api="proxy", provider="acme", base_url="http://127.0.0.1:9")
+    given = StreamOptions(api_key="")
+    assert asyncio.run(made(files).prepared(model, given)) == (model, given)
