@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from pi_plugins.models._catalog_set import CatalogSet
 from pi_plugins.models._health import check
@@ -20,6 +22,15 @@ from pi_plugins.models.catalog_commands import list_models, models
 from pi_plugins.models.runtime import ModelRuntime
 
 from .sources import SourceServer, entry, models_dev, openrouter
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command printed and returned."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
 
 
 class Home:
@@ -33,12 +44,10 @@ class Home:
         path.write_text(data if isinstance(data, str) else json.dumps(data))
         return path
 
-    def run(self, *arguments: str) -> Result:
-        done = CliRunner().invoke(models, arguments, standalone_mode=False)
-        if done.exception is not None:
-            raise done.exception
-        done.exit_code = done.return_value if isinstance(done.return_value, int) else 0
-        return done
+    def run(self, *arguments: str) -> Done:
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+            code = models.main(arguments, standalone_mode=False)
+        return Done(code if isinstance(code, int) else 0, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture
@@ -116,7 +125,7 @@ class TestList:
             "vercel-ai-gateway": False,
         }
         assert {**rows[0], "available": None} == {**(Catalog().row("openai", "gpt-5-mini") or {}), "available": None}
-        assert "secret-key" not in done.output
+        assert "secret-key" not in done.stdout + done.stderr
 
     def test_a_text_that_means_nothing_suggests_the_nearest(self, home: Home) -> None:
         done = home.run("list", "clade-sonet-4-6-x")
@@ -231,7 +240,7 @@ class TestShow:
         place = lines.index("maxTokens         5")
         assert lines[place - 1] == f"# {path}:1"
         assert f"# {path}:1, over {SHIPPED / 'openai.json'}" in lines
-        assert "secret-key" not in done.output
+        assert "secret-key" not in done.stdout + done.stderr
 
     def test_json(self, home: Home) -> None:
         path = home.write("models.json", LOCAL)
