@@ -347,10 +347,11 @@ def test_an_abort_of_the_client_reaches_the_provider(obeys: bool, monkeypatch: p
             Backend("a", providers=[provider], models=[WAITING]), limits=ProxyLimits(streams=1)
         ) as proxy:
             controller = AbortController()
-            asking = asyncio.create_task(proxy.ask(CONTEXT, WAITING, signal=controller.signal))
-            await asyncio.wait_for(provider.asked.wait(), 5)
-            controller.abort()
-            events = await asyncio.wait_for(asking, 5)
+            events = []
+            async for event in proxy.client.stream(WAITING, CONTEXT, StreamOptions(signal=controller.signal)):
+                events.append(event)
+                if event.type == "text_delta":
+                    controller.abort()
             await asyncio.wait_for(provider.ended.wait(), 5)
             return events, provider.signal, await when_free(proxy)
 
