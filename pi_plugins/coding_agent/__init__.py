@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from pi_core import hookimpl
+from pi_plugins._lazy import names_of
 
 from . import hookspecs
 
@@ -26,33 +27,17 @@ if TYPE_CHECKING:
     from .reloading import reload_session as reload_session
     from .session import AgentSession as AgentSession
 
-_HOMES: Final = {
-    "AgentSession": "session",
-    "Answer": "questions",
-    "Input": "inputs",
-    "Listener": "events",
-    "Prepared": "factory",
-    "PromptParts": "prompt_parts",
-    "Question": "questions",
-    "RunStart": "inputs",
-    "SessionEvent": "events",
-    "SessionOptions": "options",
-    "SlashCommand": "inputs",
-    "create_session": "factory",
-    "event_json": "events",
-    "load_prompt_parts": "prompt_parts",
-    "prepare_session": "factory",
-    "reload_session": "reloading",
-}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f".{home}", __name__), name)
+__getattr__, __dir__ = names_of(
+    __name__,
+    events=("Listener", "SessionEvent", "event_json"),
+    factory=("Prepared", "create_session", "prepare_session"),
+    inputs=("Input", "RunStart", "SlashCommand"),
+    options=("SessionOptions",),
+    prompt_parts=("PromptParts", "load_prompt_parts"),
+    questions=("Answer", "Question"),
+    reloading=("reload_session",),
+    session=("AgentSession",),
+)
 
 
 class CodingAgentPlugin:

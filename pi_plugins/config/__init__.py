@@ -5,10 +5,10 @@ The names are imported when they are first used, so that looking for a folder co
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from pi_core import Command, hookimpl
+from pi_plugins._lazy import names_of
 
 from . import hookspecs
 
@@ -39,26 +39,18 @@ if TYPE_CHECKING:
     from .trust import needs_trust as needs_trust
     from .trust import save_trust as save_trust
 
-_HOMES: Final = {
-    "json_file": ("LockedJson", "read_document", "read_json", "replace_file"),
-    "json_text": ("JsonDocument",),
-    "loading": ("LoadedSettings", "load_settings"),
-    "paths": ("agent_dir", "current_dir", "home_dir", "project_dir"),
-    "plugin_folders": ("plugin_files",),
-    "saving": ("remove_setting", "save_setting"),
-    "settings": ("BranchSummarySettings", "CompactionSettings", "RetrySettings", "Settings"),
-    "state": ("state_file",),
-    "trust": ("Trust", "decide_trust", "needs_trust", "save_trust"),
-}
-_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    module = _HOME_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
-    return value
+__getattr__, __dir__ = names_of(
+    __name__,
+    json_file=("LockedJson", "read_document", "read_json", "replace_file"),
+    json_text=("JsonDocument",),
+    loading=("LoadedSettings", "load_settings"),
+    paths=("agent_dir", "current_dir", "home_dir", "project_dir"),
+    plugin_folders=("plugin_files",),
+    saving=("remove_setting", "save_setting"),
+    settings=("BranchSummarySettings", "CompactionSettings", "RetrySettings", "Settings"),
+    state=("state_file",),
+    trust=("Trust", "decide_trust", "needs_trust", "save_trust"),
+)
 
 
 class ConfigPlugin:

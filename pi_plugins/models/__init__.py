@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterable, Awaitable, Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from pi_core import Command, ConfigError, hookimpl
+from pi_plugins._lazy import names_of
 
 if TYPE_CHECKING:
     import click
@@ -28,26 +28,16 @@ if TYPE_CHECKING:
     from .shared import share_runtime as share_runtime
     from .shared import shared_runtime as shared_runtime
 
-_HOMES: Final = {
-    "RUNTIME": "shared",
-    "Catalog": "catalog",
-    "CredentialStore": "credentials",
-    "ModelRuntime": "runtime",
-    "RequestAuth": "_auth",
-    "clamp_level": "levels",
-    "list_models": "catalog_commands",
-    "share_runtime": "shared",
-    "shared_runtime": "shared",
-    "supported_levels": "levels",
-}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
-    return value
+__getattr__, __dir__ = names_of(
+    __name__,
+    _auth=("RequestAuth",),
+    catalog=("Catalog",),
+    catalog_commands=("list_models",),
+    credentials=("CredentialStore",),
+    levels=("clamp_level", "supported_levels"),
+    runtime=("ModelRuntime",),
+    shared=("RUNTIME", "share_runtime", "shared_runtime"),
+)
 
 
 @functools.cache

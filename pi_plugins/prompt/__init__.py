@@ -5,10 +5,10 @@ The names are imported when they are first used, so that a start without a promp
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from pi_core import hookimpl
+from pi_plugins._lazy import names_of
 
 from . import hookspecs
 
@@ -26,23 +26,15 @@ if TYPE_CHECKING:
     from .system_prompt import render as render
     from .templates import Template as Template
 
-_HOMES: Final = {
-    "expansion": ("ResourceCommand", "commands", "expand"),
-    "files": ("PromptFile", "text_or_file"),
-    "resources": ("Resources", "load_resources"),
-    "skills": ("Skill",),
-    "system_prompt": ("build_system_prompt", "prompt_sections", "render"),
-    "templates": ("Template",),
-}
-_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    module = _HOME_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
-    return value
+__getattr__, __dir__ = names_of(
+    __name__,
+    expansion=("ResourceCommand", "commands", "expand"),
+    files=("PromptFile", "text_or_file"),
+    resources=("Resources", "load_resources"),
+    skills=("Skill",),
+    system_prompt=("build_system_prompt", "prompt_sections", "render"),
+    templates=("Template",),
+)
 
 
 class PromptPlugin:

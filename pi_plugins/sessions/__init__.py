@@ -6,10 +6,10 @@ The names are imported when they are first used.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from pi_core import Command, CustomMessage, hookimpl
+from pi_plugins._lazy import names_of
 
 from . import hookspecs
 
@@ -37,40 +37,20 @@ if TYPE_CHECKING:
     from .store import SessionInUseError as SessionInUseError
     from .tree import TreeNode as TreeNode
 
-_HOMES: Final = {
-    "BashExecutionMessage": "messages",
-    "BranchSummaryMessage": "messages",
-    "CompactionSummaryMessage": "messages",
-    "CustomEntryMessage": "messages",
-    "Entry": "entries",
-    "OutlineRow": "branches",
-    "Projection": "projection",
-    "Session": "session",
-    "SessionHeader": "entries",
-    "SessionInUseError": "store",
-    "SessionInfo": "listing",
-    "SessionRef": "files",
-    "SessionStats": "stats",
-    "TreeNode": "tree",
-    "export_session": "export",
-    "find_session": "files",
-    "latest_session": "files",
-    "list_sessions": "listing",
-    "outline": "branches",
-    "sessions_dir": "files",
-}
-
-
-def __getattr__(name: str) -> Any:
-    module = _HOMES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = names_of(
+    __name__,
+    branches=("OutlineRow", "outline"),
+    entries=("Entry", "SessionHeader"),
+    export=("export_session",),
+    files=("SessionRef", "find_session", "latest_session", "sessions_dir"),
+    listing=("SessionInfo", "list_sessions"),
+    messages=("BashExecutionMessage", "BranchSummaryMessage", "CompactionSummaryMessage", "CustomEntryMessage"),
+    projection=("Projection",),
+    session=("Session",),
+    stats=("SessionStats",),
+    store=("SessionInUseError",),
+    tree=("TreeNode",),
+)
 
 
 class SessionsPlugin:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from pi_core import StashKey, hookimpl
+from pi_plugins._lazy import names_of
 
 if TYPE_CHECKING:
     from pi_core import Tool
@@ -110,24 +110,11 @@ class ToolsPlugin:
         return [make(self.options) for make in makers]
 
 
-_HOMES = {
-    "ImageLimits": "_images",
-    "PreparedImage": "_images",
-    "Truncation": "_truncate",
-    "UserCommandResult": "user_command",
-    "format_size": "_truncate",
-    "image_type": "_images",
-    "prepare_image": "_images",
-    "run_user_command": "user_command",
-    "truncate_head": "_lines",
-    "truncate_line": "_truncate",
-    "truncate_tail": "_truncate",
-    "with_file_mutation_queue": "_locks",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    return value
+__getattr__, __dir__ = names_of(
+    __name__,
+    _images=("ImageLimits", "PreparedImage", "image_type", "prepare_image"),
+    _lines=("truncate_head",),
+    _locks=("with_file_mutation_queue",),
+    _truncate=("Truncation", "format_size", "truncate_line", "truncate_tail"),
+    user_command=("UserCommandResult", "run_user_command"),
+)
