@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from pi_core import ConfigError
 from pi_plugins.config import agent_dir as default_agent_dir
 from pi_plugins.config import project_dir
-from pi_plugins.providers.proxy import API as PROXY
 
 from ._auth import AbortedError, RequestAuth, merged_headers, request_auth, unless_aborted
 from ._known import local_names
@@ -203,6 +202,8 @@ class ModelRuntime:
         :raises ConfigError: one of them is configured and cannot be had; says where, and why.
         :raises AbortedError: the signal of the request was aborted meanwhile.
         """
+        from pi_plugins.providers.proxy import API as PROXY
+
         if model.api == PROXY:
             return model, options
         auth = await unless_aborted(self.request_auth(model, api_key=options.api_key or None), options.signal)
