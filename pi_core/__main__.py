@@ -21,13 +21,19 @@ def main() -> None:
 def _run() -> int:
     """Import what every command needs and run the one that is asked for.
 
-    What is imported stays to the end of the process, so the garbage collector need not look at it, now or later.
+    What is imported stays to the end of the process, so the garbage collector need not look at it, now or later. An
+    interrupt meanwhile ends the process without a word: there is nothing to close yet.
     """
     import gc
+    import signal
 
     gc.disable()
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from .cli import run
 
+    signal.signal(signal.SIGINT, before)
     gc.freeze()
     gc.enable()
     return run(sys.argv[1:])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -335,3 +336,20 @@ def test_an_error_of_the_core_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Build, "problems", fail)
     with pytest.raises(AssertionError, match="a fault of ours"):
         run(["plugins", "check"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+def test_an_interrupt_while_the_command_line_is_imported_ends_it_without_a_traceback() -> None:
+    program = (
+        "import os, signal, sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'pi_core.cli':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from pi_core.__main__ import main\n"
+        "sys.argv[1:] = ['-p', 'never']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
