@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pi_core import ThinkingLevel
 from pi_plugins.config.json_text import JsonPath
+from pi_plugins.config.secrets import without_secrets
 
 
 def _printable(text: str) -> str:
@@ -23,7 +24,8 @@ def _printable(text: str) -> str:
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Name = Annotated[str, StringConstraints(min_length=1), AfterValidator(_printable)]
-Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f\x7f]+$")]
+# No user and password: an address is shown in logs and lists.
+Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f\x7f@/?#]+(/[^\s\x00-\x1f\x7f?#]*)?$")]
 Count = Annotated[int, Field(gt=0, le=10**9)]
 Price = Annotated[float, Field(ge=0)]
 Headers = dict[Text, str | None]
@@ -161,7 +163,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "string_type": "a text",
     "string_unicode": "a text",
     "string_too_short": "a text that is not empty",
-    "string_pattern_mismatch": "an address that begins with http:// or https://",
+    "string_pattern_mismatch": "an address such as https://host/v1, without user and query",
     "not_printable": "a text without control characters",
     "bool_type": "true or false",
     "int_type": "a whole number",
@@ -244,7 +246,7 @@ def _shown(value: object, path: JsonPath) -> str:
     if _SECRET & set(path) or isinstance(value, dict | list):
         return kind_of(value)
     plain = not isinstance(value, str) or value.isprintable()
-    text = json.dumps(value, ensure_ascii=not plain, default=str)
+    text = without_secrets(json.dumps(value, ensure_ascii=not plain, default=str))
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 

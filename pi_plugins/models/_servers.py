@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pi_core import ConfigError
+from pi_plugins.config.secrets import without_secrets
 
 from ._known import LOCAL_SERVERS, LocalServer
 
@@ -49,7 +50,10 @@ async def address_of(name: str | None, ctx: SelectionContext) -> tuple[str, str]
     """
     given = ctx.base_url or ""
     if not _is_address(given):
-        raise ConfigError(f"--base-url needs an address such as http://127.0.0.1:8080/v1, got '{given}'")
+        raise ConfigError(
+            "--base-url needs an address such as http://127.0.0.1:8080/v1, without user and query, got "
+            f"'{without_secrets(given)}'"
+        )
     address = given.rstrip("/")
     if name is None:
         models = await _list_models(address)
@@ -69,7 +73,8 @@ def _model(server: LocalServer, model_id: str) -> Model:
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        plain = parts.username is None and not parts.query and not parts.fragment
+        return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 

@@ -185,12 +185,27 @@ def test_an_address_alone_is_asked_for_its_models(server: ModelServer) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["ftp://x/v1", "127.0.0.1:8080", "localhost/v1", "http://", "http:///v1", "http://[bad", "http://127.0.0.1:99999"],
+    [
+        "ftp://x/v1",
+        "127.0.0.1:8080",
+        "localhost/v1",
+        "http://",
+        "http:///v1",
+        "http://[bad",
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1/v1?version=1",
+    ],
 )
 def test_an_address_that_is_none(address: str) -> None:
-    said = f"--base-url needs an address such as http://127.0.0.1:8080/v1, got '{address}'"
+    said = f"--base-url needs an address such as http://127.0.0.1:8080/v1, without user and query, got '{address}'"
     assert refused("m", base_url=address) == said
     assert refused(None, base_url=address) == said
+
+
+def test_an_address_with_a_password_is_refused_without_showing_it() -> None:
+    said = refused(None, base_url="http://me:planted@127.0.0.1:9/v1")
+    assert said is not None
+    assert said.endswith("without user and query, got 'http://***@127.0.0.1:9/v1'")
 
 
 def test_an_address_where_nobody_listens(free_port: int) -> None:
