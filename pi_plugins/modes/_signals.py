@@ -13,9 +13,7 @@ _EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129} if h
 
 
 @contextmanager
-def stopping_on_signals(
-    stop: Callable[[], None], *, last: Callable[[], None] | None = None
-) -> Iterator[list[int]]:
+def stopping_on_signals(stop: Callable[[], None], *, last: Callable[[], None] | None = None) -> Iterator[list[int]]:
     """Call ``stop`` on the first signal, and end the process at once on the second, even when nothing else goes on.
 
     Yields the exit code of the signal that came, in a list.

@@ -42,7 +42,8 @@ async def _run(session: AgentSession, output: Output, prompts: Sequence[Prompt])
             for prompt in prompts:
                 await session.prompt(prompt.text, prompt.images)
                 last = session.last_answer
-                if received or (last is not None and last.stop_reason in ("error", "aborted")):
+                failed = last is not None and last.stop_reason in ("error", "aborted")
+                if received or failed or session.leaving.is_set():
                     break
         finally:
             await session.close()

@@ -23,6 +23,8 @@ _LONG: Final = 4_000
 """Characters of one paragraph after which it is cut; past this, the text is read again only when it has grown by a
 quarter, so that the work stays in proportion to the text."""
 
+_PARAGRAPH: Final = ["inline", "paragraph_close"]
+
 _LISTS: Final = ("bullet_list_open", "ordered_list_open")
 
 
@@ -136,7 +138,7 @@ class GrowingMarkdown:
         # An unfinished line may still become anything, so that nothing is decided by it.
         self._parse(self._tail if final else self._tail[: self._tail.rfind("\n") + 1])
         yield from self._blocks(final)
-        if self._fence is None and len(self._tail) > _LONG and self._one_paragraph():
+        if self._fence is None and len(self._tail) > _LONG:
             yield from self._cut_paragraph()
 
     def _parse(self, text: str) -> None:
@@ -231,12 +233,10 @@ class GrowingMarkdown:
         if closed is not None or final:
             self._fence, self._read = None, 0
 
-    def _one_paragraph(self) -> bool:
-        return len(self._tokens) == 3 and self._tokens[0].type == "paragraph_open"
-
     def _cut_paragraph(self) -> Iterator[Piece]:
-        end = self._tail.rfind(" ", 0, len(self._tail) - 1)
-        if end > 0:
+        """Give away most of a paragraph that has become very long; other blocks are left whole."""
+        end = max(self._tail.rfind(space, 0, len(self._tail) - 1) for space in " \n")
+        if end > 0 and [token.type for token in PARSER.parse(self._tail, dict(self._env))][1:] == _PARAGRAPH:
             yield Piece(self._answer(PARSER.parse(self._tail[:end], self._env)), True)
             self._tail = self._tail[end + 1 :]
             self._parse(self._tail)

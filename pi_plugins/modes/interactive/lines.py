@@ -156,6 +156,7 @@ class LineUi:
         """Print what one should know at the start."""
         self.show(f"pi  {session.model.provider}/{session.model.id}")
         self.show("A line is sent as it ends. /help lists commands, Ctrl-C aborts, Ctrl-D leaves.")
+        self._prompt()
 
     def start(self, work: Awaitable[None]) -> None:
         """Let something run beside; what it raises is shown."""

@@ -13,7 +13,7 @@ from pi_plugins.coding_agent.events import compaction_json
 from pi_plugins.coding_agent.inputs import Delivery
 from pi_plugins.prompt import commands as resource_commands
 
-Send: TypeAlias = Callable[[Mapping[str, Any]], object]
+Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[None] | None]
 Given: TypeAlias = Mapping[str, Any]
 Run: TypeAlias = Callable[[AgentSession, Given, Send], Awaitable[Any]]
 
@@ -226,7 +226,7 @@ async def _bash(session: AgentSession, given: Given, send: Send) -> Any:
     result = await session.bash.run(
         _text(given, "command"),
         exclude_from_context=_flag(given, "excludeFromContext"),
-        on_update=lambda delta: cast("None", send({**head, "delta": delta})),
+        on_update=lambda delta: send({**head, "delta": delta}),
     )
     data: dict[str, Any] = {"output": result.output}
     if result.exit_code is not None:

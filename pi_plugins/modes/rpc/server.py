@@ -44,22 +44,24 @@ class _Server:
         self._session = session
         self._writer = writer
         self._dialogs = dialogs
+        self._reader = LineReader(sys.stdin.fileno())
         self._running: set[asyncio.Task[None]] = set()
         session.subscribe(self._on_event)
 
     async def serve(self) -> int:
-        reader = LineReader(sys.stdin.fileno())
-        gone = asyncio.create_task(self._close_when_gone(reader))
+        reader = self._reader
+        ends = [asyncio.create_task(self._close_when_gone()), asyncio.create_task(self._close_when_asked())]
         with stopping_on_signals(reader.close) as received:
             try:
                 async for line in reader:
                     self._take(line)
-                    if received or self._session.shutdown_requested:
+                    if received:
                         break
                 if not received:
                     await self._settle()
             finally:
-                gone.cancel()
+                for end in ends:
+                    end.cancel()
                 self._dialogs.cancel()
                 await self._session.close()
                 if self._running:
@@ -69,9 +71,17 @@ class _Server:
             raise self._writer.failure
         return received[0] if received else 0
 
-    async def _close_when_gone(self, reader: LineReader) -> None:
+    async def _close_when_gone(self) -> None:
         await self._writer.gone.wait()
-        reader.close()
+        self._reader.close()
+
+    async def _close_when_asked(self) -> None:
+        await self._session.leaving.wait()
+        self._leave_if_asked()
+
+    def _leave_if_asked(self) -> None:
+        if self._session.leaving.is_set() and self._session.is_idle:
+            self._reader.close()
 
     async def _settle(self) -> None:
         """Let the commands that were taken come to their answers; only dialogs and runs are not waited for."""
@@ -111,6 +121,7 @@ class _Server:
             self._answer(identifier, str(name), error=f"{type(error).__name__}: {error}")
         else:
             self._answer(identifier, str(name), data)
+        self._leave_if_asked()
 
     def _answer(self, identifier: Any, command: str, data: Any = None, error: str | None = None) -> None:
         record: dict[str, Any] = {} if identifier is None else {"id": identifier}
@@ -127,4 +138,7 @@ class _Server:
             return None
         if event.type == "extension_error":
             click.echo(f"pi: plugin '{event.plugin}', hook {event.hook}: {event.error}", err=True)  # type: ignore[union-attr]
-        return self._writer.put(event_json(event))
+        pending = self._writer.put(event_json(event))
+        if event.type == "agent_settled":
+            self._leave_if_asked()
+        return pending

@@ -1,8 +1,9 @@
 """A plugin whose model plays a script that waits where the test says so: for files that the test makes.
 
-The script is a JSON list of replies; a reply is a list of steps: ``{"text"}``, ``{"thinking"}``, ``{"call", "arguments"}``,
-``{"gate": NAME}``, which waits for the file ``NAME``, ``{"repeat", "times", "pause"}`` and ``{"error", "status"}``. A text
-may be a list of parts that are streamed, gates among them.
+The script is a JSON list of replies; a reply is a list of steps: ``{"text"}``, ``{"thinking"}``,
+``{"call", "arguments"}``, ``{"gate": NAME}``, which waits for the file ``NAME``,
+``{"repeat", "times", "burst", "pause"}`` and ``{"error", "status"}``. A text may be a list of parts that are streamed,
+gates among them.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class StagePlugin:
 
     def __init__(self) -> None:
         self._played = 0
+        self._replies = json.loads(Path(os.environ["PI_STAGE"]).read_text(encoding="utf-8"))
 
     @hookimpl
     def register_providers(self) -> list[StagePlugin]:
@@ -47,7 +49,7 @@ class StagePlugin:
         return MODEL if name in ("stage/stage", "stage") else None
 
     async def stream(self, model: Model, context: Context, options: StreamOptions) -> AsyncIterator[StreamEvent]:
-        replies = json.loads(Path(os.environ["PI_STAGE"]).read_text(encoding="utf-8"))
+        replies = self._replies
         steps = replies[self._played] if self._played < len(replies) else [{"error": "The script is over"}]
         self._played += 1
         assembler = MessageAssembler(model.api, model.provider, model.id)
@@ -74,7 +76,7 @@ class StagePlugin:
 
     @staticmethod
     async def _opened(name: str, options: StreamOptions) -> bool:
-        while not Path(name).exists():
+        while not os.path.exists(name):  # noqa: ASYNC240 - a moment only
             if options.signal is not None and options.signal.aborted:
                 return False
             await asyncio.sleep(0.01)
@@ -93,7 +95,8 @@ class StagePlugin:
                     return
             for number in range(step.get("times", 0)):
                 yield assembler.text_delta(index, step["repeat"].replace("%d", str(number)))
-                await asyncio.sleep(step.get("pause", 0))
+                if number % step.get("burst", 1) == 0:
+                    await asyncio.sleep(step.get("pause", 0))
             yield assembler.text_end(index)
         elif "thinking" in step:
             yield assembler.thinking_start(index)

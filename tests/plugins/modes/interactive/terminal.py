@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pexpect
 import pyte
@@ -18,10 +20,32 @@ from ..running import Pi
 SECONDS = 30
 """How long a screen is waited for."""
 
+PROMPT = "\u203a"
+"""The sign before what the user says."""
+
 SCREENS = Path(__file__).parent / "screens"
 STAGE = Path(__file__).parent / "stage.py"
 
 _SPINNER = re.compile("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]")
+
+
+class _Screen(pyte.HistoryScreen):
+    """A screen that keeps the line of the cursor when it gets lower, as terminals do."""
+
+    def resize(self, lines: int | None = None, columns: int | None = None) -> None:
+        lines, columns = lines or self.lines, columns or self.columns
+        gone = max(0, self.cursor.y - lines + 1)
+        for _ in range(gone):
+            self.history.top.append(self.buffer[0])
+            for y in range(self.lines - 1):
+                self.buffer[y] = self.buffer[y + 1]
+            self.buffer.pop(self.lines - 1, None)
+        self.cursor.y -= gone
+        for y in range(lines, self.lines):
+            self.buffer.pop(y, None)
+        self.lines, self.columns = lines, columns
+        self.set_margins()
+        self.dirty.update(range(lines))
 
 
 class Terminal:
@@ -42,8 +66,9 @@ class Terminal:
         rows: int = 24,
         environ: Mapping[str, str] | None = None,
     ) -> None:
+        self.folder = pi.folder
         command = pi.command(*arguments, script=script)
-        self.screen = pyte.HistoryScreen(columns, rows, history=20_000, ratio=0.5)
+        self.screen = _Screen(columns, rows, history=20_000, ratio=0.5)
         self.stream = pyte.ByteStream(self.screen)
         self.raw = b""
         self.child = pexpect.spawn(
@@ -55,8 +80,10 @@ class Terminal:
             timeout=SECONDS,
         )
         self.child.delaybeforesend = None
+        # Taken before Python has started, let alone changed them.
+        self.modes_at_start = self.modes()
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -106,6 +133,10 @@ class Terminal:
             if not self.read() or time.monotonic() > end:
                 raise AssertionError(f"not shown: {wanted!r}\n--- screen ---\n{self.scrolled}\n--- end ---")
 
+    def open(self, gate: str) -> None:
+        """Let the script go on that waits for a gate."""
+        (self.folder / gate).touch()
+
     def wait_gone(self, text: str) -> str:
         """Wait until a text is not on the screen any more."""
         return self.wait(lambda shown: text not in shown)
@@ -129,9 +160,13 @@ class Terminal:
     def _comparable(text: str) -> str:
         """The screen without what differs from run to run: spinners, durations, ids and temporary folders."""
         text = _SPINNER.sub("⠋", text)
-        text = re.sub(r"[ ·]* \d+ s(?= ·)", "", text)
-        text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)
-        return text
+        text = re.sub(r"[ ·]* \d+ s(?= ·|$)", "", text, flags=re.MULTILINE)
+        text = re.sub(r"\d+% of", "N% of", text)
+        return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)
+
+    def modes(self) -> list[Any]:
+        """The modes of the terminal."""
+        return termios.tcgetattr(self.child.child_fd)
 
     # --- what the user does ---
 
@@ -188,3 +223,15 @@ _KEYS = {
     "pageup": "\x1b[5~",
     "pagedown": "\x1b[6~",
 }
+
+
+def messages(folder: Path) -> list[dict[str, Any]]:
+    """The messages of the only session that was kept."""
+    (file,) = [path for path in folder.rglob("*.jsonl") if "history" not in path.name]
+    entries = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return [entry["message"] for entry in entries if entry["type"] == "message"]
+
+
+def said(message: dict[str, Any]) -> str:
+    """The text of a message."""
+    return "".join(block.get("text", "") for block in message["content"])
