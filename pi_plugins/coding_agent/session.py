@@ -128,7 +128,8 @@ class AgentSession:
         self.commands = SlashCommands(self)
         self._offered = {name for name, _, _ in self.agent.hooks.specifications()}
         self.agent.subscribe(self.runs.on_event)
-        self.shutdown_requested = False
+        self.leaving = asyncio.Event()
+        """Set by :meth:`shutdown`; the mode that runs waits for it."""
         self._closed = False
 
     # --- what it is at the moment ---
@@ -311,6 +312,10 @@ class AgentSession:
             self.store.close()
         if self._waiting:
             await asyncio.wait(self._waiting)
+
+    def shutdown(self) -> None:
+        """Ask the mode that runs to end, as soon as nothing goes on any more."""
+        self.leaving.set()
 
     @property
     def closed(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from pi_core import AbortController, ConfigError
@@ -44,12 +44,12 @@ class UserBash:
         command: str,
         *,
         exclude_from_context: bool = False,
-        on_update: Callable[[str], None] | None = None,
+        on_update: Callable[[str], Awaitable[None] | None] | None = None,
     ) -> UserCommandResult:
         """Run a command and keep what it printed; the model reads it with the next prompt.
 
         :param exclude_from_context: keep it from the model.
-        :param on_update: gets what is printed, as it comes.
+        :param on_update: gets what is printed, as it comes; the command waits for what it returns.
         :raises ConfigError: another command runs, or there is nothing to run.
         :raises HookError: a plugin failed on it, so it was not run.
         """
@@ -97,7 +97,7 @@ class UserBash:
         session.agent.state.messages = [*session.agent.state.messages, message]
 
     async def _execute(
-        self, command: str, controller: AbortController, on_update: Callable[[str], None] | None
+        self, command: str, controller: AbortController, on_update: Callable[[str], Awaitable[None] | None] | None
     ) -> UserCommandResult:
         settings = self._session.settings
         options = ToolsOptions(

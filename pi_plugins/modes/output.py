@@ -10,6 +10,7 @@ import click
 
 from pi_core import AssistantMessage, ConfigError, MessageEndEvent, TextContent
 from pi_plugins.coding_agent import AgentSession, SessionEvent, event_json
+from pi_plugins.coding_agent.events import NoticeEvent
 
 from ._stdout import json_line, write_all
 
@@ -31,12 +32,16 @@ class Output(Protocol):
 
 
 class _Judge:
-    """Remembers the last answer, and says what the exit code is."""
+    """Remembers the last answer, and says what the exit code is.
+
+    Where no model was asked it is that of the commands: 1 if one of them failed.
+    """
 
     def __init__(self, session: AgentSession) -> None:
         self.session = session
         self.last: AssistantMessage | None = None
         self.asked = False
+        self.failed = False
 
     def see(self, event: SessionEvent) -> None:
         """Take note of an event."""
@@ -44,12 +49,14 @@ class _Judge:
             self.asked, self.last = True, None
         elif isinstance(event, MessageEndEvent) and isinstance(event.message, AssistantMessage):
             self.last = event.message
+        elif isinstance(event, NoticeEvent) and event.level == "error":
+            self.failed = True
 
     def verdict(self) -> tuple[int, str]:
         """Return the exit code and, if it is not 0, why."""
         last = self.last
         if not self.asked:
-            return 0, ""
+            return int(self.failed), ""
         if last is None:
             return 1, self.session.agent.state.error_message or EMPTY
         if last.stop_reason in ("error", "aborted"):

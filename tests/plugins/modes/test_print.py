@@ -113,3 +113,26 @@ def test_a_reader_that_goes_away_ends_it_quietly(pi: Pi) -> None:
     process.stderr.close()
     assert process.wait(60) == 0
     assert said == b""
+
+
+def test_a_plugin_that_asks_for_the_end_keeps_further_prompts_from_being_sent(pi: Pi) -> None:
+    (pi.folder / "leaves.py").write_text(
+        "from pi_core import hookimpl\n\n\n@hookimpl\nasync def agent_settled(session):\n    session.shutdown()\n",
+        encoding="utf-8",
+    )
+    done = pi.run("-p", "-e", "leaves.py", "one", "two", script=["first", "never"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "first\n", "")
+
+
+@pytest.mark.parametrize(("name", "code", "said"), [("works", 0, ""), ("fails", 1, "/fails: not today\n")])
+def test_a_command_of_a_plugin_that_fails_exits_with_1(pi: Pi, name: str, code: int, said: str) -> None:
+    (pi.folder / "commands.py").write_text(
+        "from pi_core import hookimpl\n"
+        "from pi_plugins.coding_agent import SlashCommand\n\n\n"
+        "def fail(arguments, session):\n    raise RuntimeError('not today')\n\n\n"
+        "@hookimpl\ndef register_slash_commands():\n"
+        "    return [SlashCommand('works', 'Work.', lambda *_: None), SlashCommand('fails', 'Fail.', fail)]\n",
+        encoding="utf-8",
+    )
+    done = pi.run("-p", "-e", "commands.py", f"/{name}", script=[])
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)

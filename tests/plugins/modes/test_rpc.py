@@ -290,6 +290,31 @@ def test_a_prompt_and_an_abort_in_one_breath_make_no_request(client: Any) -> Non
     assert rpc.data("get_last_assistant_text") == {"text": ""}
 
 
+LEAVES = """
+from pi_core import hookimpl
+from pi_plugins.coding_agent import SlashCommand
+
+
+@hookimpl
+def register_slash_commands():
+    return [SlashCommand("leave", "End it.", lambda arguments, session: session.shutdown())]
+
+
+@hookimpl
+async def agent_settled(session):
+    session.shutdown()
+"""
+
+
+@pytest.mark.parametrize("message", ["/leave", "go"])
+def test_a_plugin_ends_it_when_nothing_goes_on_any_more(client: Any, pi: Pi, message: str) -> None:
+    (pi.folder / "leaves.py").write_text(LEAVES, encoding="utf-8")
+    rpc = client("-e", "leaves.py", script=["done"])
+    rpc.send("prompt", id="1", message=message)
+    assert rpc.until("response", id="1")["success"] is True
+    assert rpc.process.wait(30) == 0
+
+
 def test_only_records_are_on_standard_output(client: Any, pi: Pi) -> None:
     (pi.folder / "noisy.py").write_text(
         "import os\nfrom pi_core import hookimpl\n\n\n"
