@@ -189,7 +189,7 @@ def check(kind: type[F], value: Any) -> tuple[F | None, list[tuple[JsonPath, str
         found = kind.model_validate(value)
     except ValidationError as error:
         return None, _faults(error)
-    return found, _unknown_keys(kind, value)
+    return found, unknown_keys([field.alias or name for name, field in kind.model_fields.items()], value)
 
 
 def provider_fault(name: str) -> str | None:
@@ -197,7 +197,7 @@ def provider_fault(name: str) -> str | None:
     try:
         _PROVIDER_NAME.validate_python(name)
     except ValidationError as error:
-        return _sentence(error.errors(include_url=False)[0], ())
+        return sentence(error.errors(include_url=False)[0], ())
     return None
 
 
@@ -222,11 +222,15 @@ def _faults(error: ValidationError) -> list[tuple[JsonPath, str]]:
         # What is no part of the file: which member of a union was tried, and that a key is meant.
         path: JsonPath = tuple(part for part in one["loc"] if part != "[key]")
         path = path[:1] if path[:1] == ("extends",) else path
-        faults.setdefault(path, _sentence(one, path))
+        faults.setdefault(path, sentence(one, path))
     return list(faults.items())
 
 
-def _sentence(fault: ErrorDetails, path: JsonPath) -> str:
+def sentence(fault: ErrorDetails, path: JsonPath) -> str:
+    """Return what is expected, and what is there.
+
+    :param path: where the value is, below the entry that is checked.
+    """
     context = fault.get("ctx", {})
     if fault["type"] == "missing":
         return "is missing"
@@ -250,7 +254,7 @@ def _shown(value: object, path: JsonPath) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _unknown_keys(kind: type[Fields], value: Mapping[str, Any]) -> list[tuple[JsonPath, str]]:
-    known = [field.alias or name for name, field in kind.model_fields.items()]
+def unknown_keys(known: list[str], value: Mapping[str, Any]) -> list[tuple[JsonPath, str]]:
+    """Return what to say of the keys that are nearly known ones."""
     hints = ((key, closest(key, known)) for key in value if key not in known)
     return [((key,), f"unknown key, which is ignored{hint}") for key, hint in hints if hint]

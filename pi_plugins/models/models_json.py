@@ -136,6 +136,8 @@ class _Reader:
         if fields is None:
             return None
         given = fields.given()
+        api = given.get("api", "")
+        self._check_compat(at, given, api)
         if not any(key in given for key in _SAYS_SOMETHING):
             self._report(at, 'must specify "baseUrl", "headers", "compat", "modelOverrides", "models" or "apiKey"')
             return None
@@ -143,13 +145,13 @@ class _Reader:
             self._report((*at, "oauth"), f'logins are not made here; give it "apiKey", or: pi auth login {name}')
         return ProviderEntry(
             fields={key: value for key, value in given.items() if key not in ("models", "modelOverrides", "oauth")},
-            models=self._models((*at, "models"), given.get("models", [])),
-            overrides=self._overrides((*at, "modelOverrides"), given.get("modelOverrides", {})),
+            models=self._models((*at, "models"), given.get("models", []), api),
+            overrides=self._overrides((*at, "modelOverrides"), given.get("modelOverrides", {}), api),
             place=self._document.place(at),
             key_place=self._document.place((*at, "apiKey")),
         )
 
-    def _models(self, at: JsonPath, values: list[Any]) -> dict[str, Entry]:
+    def _models(self, at: JsonPath, values: list[Any], api: str) -> dict[str, Entry]:
         from ._models_schema import ModelEntry, check
 
         models: dict[str, Entry] = {}
@@ -159,10 +161,10 @@ class _Reader:
             if fields is not None:
                 if fields.id in models:
                     self._report((*at, index), f"the model '{fields.id}' is there twice; the last one counts")
-                models[fields.id] = self._entry((*at, index), fields.given())
+                models[fields.id] = self._entry((*at, index), fields.given(), fields.api or api)
         return models
 
-    def _overrides(self, at: JsonPath, values: Mapping[str, Any]) -> dict[str, tuple[Entry, ...]]:
+    def _overrides(self, at: JsonPath, values: Mapping[str, Any], api: str) -> dict[str, tuple[Entry, ...]]:
         from ._models_schema import ModelOverride, check
 
         overrides: dict[str, tuple[Entry, ...]] = {}
@@ -170,11 +172,20 @@ class _Reader:
             fields, faults = check(ModelOverride, value)
             self._report_all((*at, model_id), faults)
             if fields is not None:
-                overrides[model_id] = (self._entry((*at, model_id), fields.given()),)
+                overrides[model_id] = (self._entry((*at, model_id), fields.given(), api),)
         return overrides
 
-    def _entry(self, at: JsonPath, fields: Mapping[str, Any]) -> Entry:
+    def _entry(self, at: JsonPath, fields: dict[str, Any], api: str) -> Entry:
+        self._check_compat(at, fields, api)
         return Entry(fields, self._document.place(at), _dotted(at))
+
+    def _check_compat(self, at: JsonPath, fields: dict[str, Any], api: str) -> None:
+        """Take the switches out of an entry that do not fit its API."""
+        if "compat" in fields:
+            from ._compat_check import checked_compat
+
+            fields["compat"], faults = checked_compat(fields["compat"], api)
+            self._report_all((*at, "compat"), faults)
 
     def _report_all(self, at: JsonPath, faults: list[tuple[JsonPath, str]]) -> None:
         for path, text in faults:

@@ -31,7 +31,7 @@ class Compat:
     allowed_fallback_models: tuple[dict[str, Any], ...] = ()
 
 
-_FIELDS: Final = {to_camel(field.name): field.name for field in dataclasses.fields(Compat)}
+FIELDS: Final = {to_camel(field.name): field.name for field in dataclasses.fields(Compat)}
 
 
 def compat_of(model: Model) -> Compat:
@@ -40,7 +40,7 @@ def compat_of(model: Model) -> Compat:
     if model.provider == "openrouter" or "openrouter.ai" in model.base_url:
         values["send_session_affinity_headers"] = "openrouter"
     for key, value in (model.compat or {}).items():
-        name = _FIELDS.get(key)
+        name = FIELDS.get(key)
         if name is not None:
             values[name] = value
     fallbacks = values.get("allowed_fallback_models") or ()

@@ -45,7 +45,7 @@ class Compat:
 
 
 _ALIASES: Final = {"supportsOpenAIGrammarTools": "supports_openai_grammar_tools"}
-_FIELDS: Final = {to_camel(field.name): field.name for field in dataclasses.fields(Compat)} | _ALIASES
+FIELDS: Final = {to_camel(field.name): field.name for field in dataclasses.fields(Compat)} | _ALIASES
 
 _PLAIN: Final = {"supports_store": False, "max_tokens_field": "max_tokens"}
 _PLAIN_EFFORT: Final = _PLAIN | {"supports_reasoning_effort": False}
@@ -96,7 +96,7 @@ def compat_of(model: Model) -> Compat:
     if values.get("thinking_format") == "openrouter" and model.id.startswith("anthropic/"):
         values["cache_control_format"] = "anthropic"
     for key, value in (model.compat or {}).items():
-        name = _FIELDS.get(key)
+        name = FIELDS.get(key)
         if name is not None:
             values[name] = value
     return Compat(**values)

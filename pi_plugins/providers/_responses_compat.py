@@ -28,7 +28,7 @@ class Compat:
 
 
 _ALIASES: Final = {"supportsOpenAIGrammarTools": "supports_openai_grammar_tools"}
-_FIELDS: Final = {to_camel(field.name): field.name for field in dataclasses.fields(Compat)} | _ALIASES
+FIELDS: Final = {to_camel(field.name): field.name for field in dataclasses.fields(Compat)} | _ALIASES
 
 
 def compat_of(model: Model) -> Compat:
@@ -37,7 +37,7 @@ def compat_of(model: Model) -> Compat:
     if model.provider == "openrouter" or "openrouter.ai" in model.base_url:
         values["send_session_affinity_headers"] = "openrouter"
     for key, value in (model.compat or {}).items():
-        name = _FIELDS.get(key)
+        name = FIELDS.get(key)
         if name is not None:
             values[name] = value
     return Compat(**values)

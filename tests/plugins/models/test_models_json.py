@@ -184,6 +184,25 @@ def test_a_wrong_override_costs_itself(path: Path) -> None:
     ]
 
 
+def test_a_switch_that_does_not_fit_its_api_costs_itself(path: Path) -> None:
+    compat = {"supportsStore": "no", "maxTokensField": "max_tokens", "suportsStrictMode": True, "own": 1}
+    models = [
+        {"id": "m", "compat": compat},
+        {"id": "a", "api": "anthropic-messages", "compat": {"allowedFallbackModels": [{"model": "b"}, 3]}},
+        {"id": "b", "api": "morse", "compat": {"supportsStore": "no"}},
+    ]
+    entry = {"baseUrl": "https://a.example", "api": "openai-completions", "models": models}
+    made = write(path, {"acme": entry, "beta": {"api": "openai-completions", "compat": {"zaiToolStream": 1}}})
+    assert [problem.partition("providers.")[2] for problem in made.problems()] == [
+        "acme.models[0].compat.suportsStrictMode: unknown key, which is ignored, did you mean 'supportsStrictMode'?",
+        'acme.models[0].compat.supportsStore: expected true or false, got "no"',
+        "acme.models[1].compat.allowedFallbackModels[1]: expected an object, got 3",
+        "beta.compat.zaiToolStream: expected true or false, got 1",
+    ]
+    assert model(made, "acme", "m").compat == {"maxTokensField": "max_tokens", "suportsStrictMode": True, "own": 1}
+    assert model(made, "acme", "b").compat == {"supportsStore": "no"}
+
+
 def test_an_unknown_key_that_is_nearly_a_known_one(path: Path) -> None:
     made = write(path, {"alpha": {"baseurl": "x", "compat": {}, "mine": 1}})
     assert [problem.partition(": ")[2] for problem in made.problems()] == [
