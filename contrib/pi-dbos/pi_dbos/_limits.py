@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from dbos import DBOS, DBOSClient
+from dbos import DBOS, DBOSClient, WorkflowHandleAsync
 
 from pi_core import Context, Model
 from pi_plugins.sessions.compaction import context_tokens
@@ -56,7 +56,7 @@ class Limits:
             wanted += [_tokens(model.provider)] * max(1, min(most, tickets))
         if limit.requests_per_minute is not None:
             wanted.append(_requests(model.provider))
-        handles = [
+        handles: list[WorkflowHandleAsync[None]] = [
             await self._client.enqueue_async(
                 {"workflow_name": TICKET, "queue_name": queue, "app_version": self._version}
             )

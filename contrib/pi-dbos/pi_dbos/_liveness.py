@@ -1,4 +1,4 @@
-"""Which workers live. The operating system or the database says so: a lock is free when the process that had it is gone.
+"""Which workers live, as the system or the database says: the lock of a process that is gone is free.
 
 The engine leaves it to its operator to tell it that a process is dead. A worker that is thought dead by mistake does no
 harm: the engine lets only the latest owner of a run keep anything of it.
@@ -7,7 +7,7 @@ harm: the engine lets only the latest owner of a run keep anything of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +24,7 @@ class Liveness(Protocol):
     def keep(self) -> None:
         """Say that this worker lives, also when the connection was lost meanwhile."""
 
-    def dead(self, worker: str) -> Iterator[bool]:
+    def dead(self, worker: str) -> AbstractContextManager[bool]:
         """Say whether a worker is dead; while it is, nobody else is told so."""
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ class DurableRun:
         admit: Admit | None = None,
     ) -> None:
         self.run_id = run_id
-        self.lost: Exception | None = None
+        self.lost: BaseException | None = None
         self._agent = agent
         self._recorded = recorded
         self._owner = owner

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 from dbos import DBOS, DBOSClient, WorkflowStatus
@@ -17,6 +17,7 @@ from sqlalchemy.engine import URL
 
 from pi_core import Agent, AssistantMessage, Build, CustomMessage, parse_message
 
+from . import DbosOptions, DbosPlugin
 from ._engine import RUNS, launch, open_client, prepare
 from ._limits import Limits
 from ._liveness import Liveness, liveness
@@ -25,9 +26,6 @@ from ._mail import FOLLOWED, GIVEN_UP, RESCUES, mail_of
 from ._records import Json
 from ._run import DurableRun
 from ._workflows import RUN, TICKET, serve
-
-if TYPE_CHECKING:
-    from . import DbosOptions
 
 _QUEUE_SECONDS: Final = 0.2
 _REFUSED_EVERY: Final = 5
@@ -47,7 +45,7 @@ class Worker:
 
     :param build: the build file; its lock must be what is installed.
     :param url: the database.
-    :param options: of the plugin.
+    :param options: of the plugin, unless the build has the plugin, with its own.
     :param concurrency: most runs at a time. The engine keeps it, so the worker that was started last sets it for all.
     :param scan_seconds: how often it looks for mail and for dead workers.
     :param say: tells people, a line at a time.
@@ -71,7 +69,7 @@ class Worker:
         self._build = Build.load(build)
         self._types: dict[str, type[CustomMessage]] = dict(self._build.registry.message_types.items())
         self._url = url
-        self._options = options
+        self._options = _options_of(self._build) or options
         self._concurrency = concurrency
         self._scan_seconds = scan_seconds
         self._say = say
@@ -175,7 +173,8 @@ class Worker:
             if run.workflow_id in lost & self._unstarted:
                 self._take_over(client, run)
         self._unstarted = lost
-        for worker in {run.executor_id for run in pending} - {self.name, None}:
+        workers = {run.executor_id for run in pending if run.executor_id}
+        for worker in workers - {self.name}:
             with alive.dead(worker) as dead:
                 if dead:
                     # Read again: until now somebody else may have taken them over.
@@ -208,6 +207,11 @@ class Worker:
             wanted = run.input["args"][0]["lock"] if run.input else {}
             lines = differences(wanted, self.locked.parts)
             self._say(f"run {run.workflow_id} is refused, its build is another one: {'; '.join(lines)}")
+
+
+def _options_of(build: Build) -> DbosOptions | None:
+    """Return the plugin's options in a build."""
+    return next((record.plugin.options for record in build.plugins if isinstance(record.plugin, DbosPlugin)), None)
 
 
 def _kept(client: DBOSClient, run_id: str) -> tuple[WorkflowStatus, dict[int, Any]]:

@@ -71,8 +71,8 @@ def watch_batch(runs: Runs, name: str, report: Callable[[Counter[str]], None]) -
     """
     before: Counter[str] | None = None
     while True:
-        found = runs.list(prefix=f"{name}:")
-        states = Counter(run.state for run in found)
+        found = runs.find(prefix=f"{name}:")
+        states: Counter[str] = Counter(run.state for run in found)
         if states != before:
             report(states)
             before = states

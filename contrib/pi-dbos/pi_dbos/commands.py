@@ -125,7 +125,7 @@ def durable_commands(options: DbosOptions) -> click.Command:
     def list_runs(database: str | None, prefix: str | None, limit: int, as_json: bool) -> None:
         """The runs, the newest first."""
         with opened(database) as runs:
-            for run in runs.list(prefix=prefix, limit=limit):
+            for run in runs.find(prefix=prefix, limit=limit):
                 if as_json:
                     click.echo(json.dumps(run.to_json(), ensure_ascii=False))
                 else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 from uuid import uuid4
 
-from dbos import DBOSClient, WorkflowStatus
+from dbos import DBOSClient, WorkflowHandle, WorkflowStatus
 from sqlalchemy.engine import URL
 
 from pi_core import AgentMessage, ConfigError
@@ -100,7 +100,7 @@ class Runs:
         given: Json = {"messages": [message.to_json() for message in messages], "lock": build.parts}
         if model is not None:
             given["model"] = model
-        handle = self._client.enqueue(
+        handle: WorkflowHandle[Json] = self._client.enqueue(
             {
                 "workflow_name": RUN,
                 "queue_name": RUNS,
@@ -160,7 +160,7 @@ class Runs:
 
     # --- looking ---
 
-    def list(self, *, prefix: str | None = None, limit: int | None = None) -> list[RunInfo]:
+    def find(self, *, prefix: str | None = None, limit: int | None = None) -> list[RunInfo]:
         """Return the runs, the newest first.
 
         :param prefix: only those whose id begins so.
@@ -252,7 +252,7 @@ def _outcome(status: WorkflowStatus) -> tuple[State, str | None]:
     if status.status in _STATES:
         return _STATES[status.status], None
     if status.status == "SUCCESS":
-        output: dict[str, Any] = status.output
+        output: dict[str, Any] = status.output or {}
         if output["stopReason"] == "aborted":
             return "aborted", output.get("error")
         return ("failed", output.get("error")) if output["stopReason"] == "error" else ("done", None)

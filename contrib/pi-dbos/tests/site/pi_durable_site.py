@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from pi_dbos import idempotency_key
+
 from pi_core import (
     AssistantMessage,
     Context,
@@ -27,7 +29,6 @@ from pi_core import (
     tool,
 )
 from pi_core.testing import Call, Reply, Say, ScriptedProvider
-from pi_dbos import idempotency_key
 
 FILES = Path(os.environ.get("PI_DURABLE_SITE", "."))
 MODEL = Model(id="steps", name="Steps", api="steps", provider="steps")
