@@ -128,11 +128,13 @@ class _PassedOn(click.Command):
 def run(runner: Runner, arguments: tuple[str, ...]) -> int:
     """Run pi with a build file and no other plugins: a prompt, or one of its commands.
 
-    FILE is recognised by its ending, .toml; without it the pi-build.toml in this folder is taken.
+    FILE ends with .toml, or is a folder with a pi-build.toml; without it that of this folder is taken.
     """
+    from ._build_file import FILE_NAME
+
     rest = list(arguments)
-    file = rest.pop(0) if rest and rest[0].endswith(".toml") else "."
-    return runner(["--build", file, *rest])
+    named = bool(rest) and (rest[0].endswith(".toml") or Path(rest[0], FILE_NAME).is_file())
+    return runner(["--build", rest.pop(0) if named else ".", *rest])
 
 
 def build_table(file: BuildFile) -> dict[str, Any]:

@@ -399,7 +399,9 @@ def test_inside_a_running_loop_a_model_that_needs_waiting_is_awaited(team: Path)
 # --- the command line ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [["build", "run", "{file}"], ["build", "run"], ["--build", "{file}"]])
+@pytest.mark.parametrize(
+    "how", [["build", "run", "{file}"], ["build", "run", "{file.parent}"], ["build", "run"], ["--build", "{file}"]]
+)
 def test_run_takes_its_defaults_from_the_file(
     team: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], how: list[str]
 ) -> None:
