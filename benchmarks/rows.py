@@ -178,6 +178,17 @@ def startup(settings: Settings) -> Iterator[Row]:
             yield measured(settings.rounds(11, 3))
 
 
+def terminal(settings: Settings) -> Iterator[Row]:
+    """The interactive mode in a pseudo terminal while 2,000 deltas a second come."""
+    n = settings.size(20_000, 4_000)
+    job = Job(command=(sys.executable, "-m", f"{__package__}.terminal", str(n)), reports=True)
+    (found,) = take_turns([job], settings.rounds(3, 1))
+    what = "terminal, 2,000 deltas/s"
+    yield Row(f"{what}, text to screen", found["lag_ms"], None, 100.0, "ms", n, bounds="ours", against="-")
+    yield Row(f"{what}, key to screen", found["key_ms"], None, 100.0, "ms", n, bounds="ours", against="-")
+    yield Row(f"{what}, CPU", found["cpu"], None, 1.0, "cores", n, bounds="ours", against="-")
+
+
 GROUPS: Final[dict[str, Group]] = {
     "turns": turns,
     "plugins": plugins,
@@ -189,5 +200,6 @@ GROUPS: Final[dict[str, Group]] = {
     "crowd": crowd,
     "sessions": sessions,
     "startup": startup,
+    "terminal": terminal,
 }
 """The parts of the table by name, in order."""

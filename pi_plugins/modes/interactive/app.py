@@ -71,7 +71,7 @@ class TerminalUi:
         self._terminal = TerminalState(sys.__stdin__.fileno() if sys.__stdin__ is not None else 0)
         self._output = open_output()
         self.sources: list[CompletionSource] = []
-        self.conversation = Conversation(self._columns, hyperlinks=False, clock=clock)
+        self.conversation = Conversation(self._columns, clock=clock)
         self.status = StatusLine()
         self.prompt = Editor(self.sources, self._columns, self._rows)
         self.dialogs = Dialogs(self._dialog_changed, self._columns)

@@ -74,7 +74,6 @@ class Conversation:
     Events only collect: what they come to is rendered when a frame is made, so that many events cost no more than few.
 
     :param width: gives the columns of the terminal.
-    :param hyperlinks: whether links can be clicked.
     :param clock: seconds that only go forward.
     """
 
@@ -82,11 +81,10 @@ class Conversation:
         self,
         width: Callable[[], int],
         *,
-        hyperlinks: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._width = width
-        self._hyperlinks = hyperlinks
+        self._hyperlinks = False
         self._clock = clock
         self._cwd = Path()
         self._hide_thinking = False
@@ -103,6 +101,7 @@ class Conversation:
     def attach(self, session: AgentSession) -> None:
         """Show a session from now on."""
         self._cwd = session.cwd
+        self._hyperlinks = session.settings.terminal.hyperlinks is True
         self._hide_thinking = session.settings.hide_thinking_block
         self._plugins = PluginRenderers(session, lambda text: self.say(text, "warning"))
         session.subscribe(self.on_event)
