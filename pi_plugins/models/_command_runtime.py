@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -27,6 +26,8 @@ def _is_trusted(cwd: Path) -> bool:
     """Whether the project's own models count. Without any nobody has to decide."""
     if not os.path.exists(project_dir(cwd) / MODELS_FILE):
         return False
+    import asyncio
+
     from pi_plugins.config import decide_trust, load_settings
 
     context = click.get_current_context(silent=True)

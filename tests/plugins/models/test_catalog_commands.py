@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -156,6 +158,18 @@ class TestList:
         runtime = ModelRuntime(agent_dir=home.folder, environ={"GROQ_API_KEY": "k"})
         assert list_models("gpt-oss-20b", runtime=runtime) == 0
         assert capsys.readouterr().out.splitlines()[1].startswith("groq      openai/gpt-oss-20b ")
+
+    def test_it_starts_without_providers_and_without_building_models(self, home: Home) -> None:
+        code = (
+            "import sys\nsys.argv = ['pi', 'models', 'list', '--json']\nfrom pi_core.__main__ import main\n"
+            "try: main()\nfinally: print(*sorted(sys.modules), file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert len(json.loads(done.stdout)) > 100
+        loaded = set(done.stderr.split())
+        assert "pi_plugins.models.catalog_commands" in loaded
+        assert loaded.isdisjoint({"pydantic", "httpx", "asyncio", "pluggy", "pi_core.providers", "pi_core.build"})
+        assert not [name for name in loaded if name.startswith("pi_plugins.providers")]
 
 
 class TestSearch:
