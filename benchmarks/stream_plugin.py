@@ -16,7 +16,7 @@ END = "all was said"
 
 
 class StreamPlugin:
-    """Registers the model ``clockwork/clockwork``; ``PI_STREAM_DELTAS`` and ``PI_STREAM_RATE`` say how much and how fast."""
+    """Registers a model; ``PI_STREAM_DELTAS`` and ``PI_STREAM_RATE`` say how much it says, and how fast."""
 
     api = NAME
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import click
+from rich.rule import Rule
 
 from pi_core import Build, ImageContent
 from pi_plugins.coding_agent import AgentSession, Prepared, SessionOptions, create_session, prepare_session
@@ -185,11 +186,8 @@ class _Interactive:
     async def _session_started(self, session: AgentSession, reason: str) -> None:
         if self._ui.session is not session:
             return
-        self._ui.refresh_status()
-        if reason == "new":
-            self._ui.show("A new session begins here")
-        elif reason != "reload":
-            await self._show_transcript(session)
+        self._ui.show(Rule(style="dim"))
+        await self._show_transcript(session)
 
     async def _moved(self, session: AgentSession) -> None:
         await self._show_transcript(session)
