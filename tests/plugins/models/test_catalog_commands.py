@@ -168,7 +168,7 @@ class TestList:
         assert len(json.loads(done.stdout)) > 100
         loaded = set(done.stderr.split())
         assert "pi_plugins.models.catalog_commands" in loaded
-        assert loaded.isdisjoint({"pydantic", "httpx", "asyncio", "pluggy", "pi_core.providers", "pi_core.build"})
+        assert loaded.isdisjoint({"pydantic", "httpx", "asyncio", "pi_core.providers", "pi_core.build"})
         assert not [name for name in loaded if name.startswith("pi_plugins.providers")]
 
 
