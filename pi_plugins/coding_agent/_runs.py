@@ -140,7 +140,6 @@ class Runs:
         if before is not None:
             await asyncio.wait([before])
         await session.wait_until_free()
-        self._attempt, self._recovered = 0, False
         try:
             if not self.aborted:
                 await session.compactor.at_threshold()
@@ -174,7 +173,7 @@ class Runs:
         """
         self._next = "nothing"
         if not again:
-            self._used = None
+            self._used, self._attempt, self._recovered = None, 0, False
         await running
 
     async def _go_on(self) -> bool | None:
@@ -239,8 +238,11 @@ class Runs:
         if isinstance(event, AgentEndEvent):
             return self._run_ended(event)
         pending = self._session.emit(event)
-        if self._attempt and isinstance(event, MessageEndEvent) and isinstance(event.message, AssistantMessage):
-            return self._attempted(event.message, pending)
+        if isinstance(event, MessageEndEvent) and isinstance(event.message, AssistantMessage):
+            if event.message.stop_reason in ("stop", "toolUse"):
+                self._recovered = False
+            if self._attempt:
+                return self._attempted(event.message, pending)
         return pending
 
     async def _attempted(self, message: AssistantMessage, pending: Awaitable[None] | None) -> None:

@@ -175,6 +175,21 @@ async def test_a_request_that_did_not_fit_announces_no_attempt_when_nothing_can_
     assert [event["willRetry"] for event in case.of("agent_end")] == [False]
 
 
+async def test_a_long_run_is_compacted_each_time_it_has_gone_on_and_does_not_fit_again(tmp_path: Path) -> None:
+    def too_long() -> Reply:
+        return Reply(error="prompt is too long: 250000 tokens > 200000 maximum", error_details=FULL)
+
+    call = Reply(Call("bash", {"command": "seq 200"}))
+    of_history, of_the_turn = SUMMARY, SUMMARY
+    replies = ["an answer " * 50, too_long(), SUMMARY, call, too_long(), of_history, of_the_turn, "fits"]
+    case = Case(tmp_path, replies, settings=KEEP_LITTLE)
+    session = await case.session()
+    await session.prompt("one " * 50)
+    await session.prompt("two")
+    assert session.answer_text() == "fits"
+    assert [event["reason"] for event in case.of("compaction_start")] == ["overflow", "overflow"]
+
+
 async def test_further_attempts_have_what_is_left_of_the_limits(tmp_path: Path) -> None:
     turn = Reply(Call("bash", {"command": "true"}))
     case = Case(
