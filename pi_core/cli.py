@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 from pathlib import Path
@@ -162,14 +163,15 @@ class PiGroup(click.Group):
             except PiError as error:
                 formatter.write_text(str(error))
             else:
-                records = [parameter.get_help_record(ctx) for parameter in loaded.params]
-                formatter.write_dl([record for record in records if record is not None])
+                formatter.write_text(inspect.cleandoc(loaded.help or ""))
+                loaded.format_options(click.Context(loaded), formatter)
         with formatter.section("With every command"):
             formatter.write_dl(
                 [
                     ("--build FILE", "First of all: load the plugins of a build file, and no others."),
                     ("--no-plugins", "Load only the plugins that ship with the framework."),
                     ("--verbose", "Log to stderr, with the tracebacks of what failed."),
+                    ("--version", "Print the version; nothing else beside it."),
                     ("PI_BLOCK=NAME,...", "Environment: plugins or distributions that are not imported."),
                 ]
             )

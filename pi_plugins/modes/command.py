@@ -12,11 +12,15 @@ import click
 
 from pi_core import Build, ConfigError, HookError
 
-from .options import session_options, with_options
+from .options import session_options, with_options, write_options
 
 
 class _PromptCommand(click.Command):
-    """A command whose wrong usage ends with 1, as every other failure of it does."""
+    """A command whose wrong usage ends with 1, as every other failure of it does, and whose options have headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings."""
+        write_options(self, ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -30,7 +34,10 @@ class _PromptCommand(click.Command):
 @with_options
 @click.pass_obj
 def prompt(build: Build, /, **options: Any) -> int:
-    """Run prompts: piped text, then @files, then the words, each further word a prompt of its own."""
+    """Talk with the agent on a terminal; with -p, or from a pipe, run prompts and print the answer.
+
+    The first prompt is the piped text, then @files, then the first word; each further word is a prompt of its own.
+    """
     if options["offline"]:
         os.environ["PI_OFFLINE"] = "1"
     try:
