@@ -153,9 +153,17 @@ class _Interactive:
         await self._show_transcript(session)
         if self._prompts:
             ui.start(self._send_prompts())
+        ui.start(self._leave_when_asked(session))
         await ui.leaving.wait()
         await session.close()
         return 0
+
+    async def _leave_when_asked(self, session: AgentSession) -> None:
+        await session.leaving.wait()
+        try:
+            await session.wait_for_idle()
+        finally:
+            self._ui.exit()
 
     async def _create(self, prepared: Prepared) -> AgentSession:
         session = await create_session(

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from ..running import Pi
 from .terminal import Terminal, messages, said
 
 Play = Callable[..., Terminal]
@@ -62,3 +63,15 @@ def test_control_c_aborts_and_then_leaves(talk: Play) -> None:
         terminal.wait("\n>")
         terminal.key("ctrl-c")
         assert terminal.ends() == 0
+
+
+def test_a_plugin_can_end_it_when_nothing_goes_on_any_more(pi: Pi, talk: Play) -> None:
+    plugin = pi.folder / "leaves.py"
+    plugin.write_text(
+        "from pi_core import hookimpl\n\n\n@hookimpl\nasync def agent_settled(session):\n    session.shutdown()\n",
+        encoding="utf-8",
+    )
+    with talk([[{"text": "Done."}]], "-e", str(plugin)) as terminal:
+        terminal.type("go\n")
+        assert terminal.ends() == 0
+    assert [message["role"] for message in messages(pi.folder)] == ["user", "assistant"]
