@@ -266,6 +266,17 @@ class TestShow:
         assert shown["origins"]["cost"] == "default"
         assert shown["origins"].keys() == shown["model"].keys()
 
+    def test_what_a_model_takes_over_is_from_the_model_it_extends(self, home: Home) -> None:
+        entry = {"models": [{"id": "gpt-5-eu", "extends": "gpt-5", "maxTokens": 9, "baseUrl": "https://eu.example"}]}
+        path = home.write("models.json", {"providers": {"openai": entry}})
+        origins = json.loads(home.run("show", "openai/gpt-5-eu", "--json").stdout)["origins"]
+        assert {key: origins[key] for key in ("cost", "api", "maxTokens", "name")} == {
+            "cost": f"{path}:1 (extends gpt-5)",
+            "api": f"{path}:1 (extends gpt-5)",
+            "maxTokens": f"{path}:1",
+            "name": "default",
+        }
+
     def test_ids_with_slashes(self, home: Home) -> None:
         assert '"openrouter"' in home.run("show", "openrouter/openai/gpt-5-mini", "--json").stdout
 
