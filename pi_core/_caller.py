@@ -128,6 +128,10 @@ class HookCaller:
         """Every hook in call order: name, arguments, contract; those that plugins offer come last."""
         return [(name, spec.arguments, spec.contract) for name, spec in self._specs.items()]
 
+    def offered_by(self, name: str) -> str:
+        """Return which plugin offers a hook; an empty text for those of the core."""
+        return self._specs[name].offered_by
+
     def contributions(self, name: str, failed: Callable[[HookError], None] | None = None) -> list[tuple[Owner, Any]]:
         """Call a register hook and return every contribution with its owner.
 
@@ -157,7 +161,7 @@ class HookCaller:
         :raises TypeError: an argument is missing, or not one of the hook's.
         :raises HookError: an implementation raised where the contract does not say otherwise.
         """
-        contract, order = self._specs[name]
+        contract, order, _ = self._specs[name]
         if arguments.keys() != set(order):
             raise TypeError(
                 f"hook {name} takes {', '.join(order) or 'nothing'}, got {', '.join(arguments) or 'nothing'}"

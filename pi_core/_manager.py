@@ -26,6 +26,7 @@ class Spec(NamedTuple):
 
     contract: Contract
     arguments: tuple[str, ...]
+    offered_by: str = ""
 
 
 def read_specs(holder: object) -> dict[str, Spec]:
@@ -67,9 +68,10 @@ class HookManager(pluggy.PluginManager):
         self._monitors: list[tuple[Before, After]] = []
         self.add_hookspecs(hookspecs)
 
-    def add_hookspecs(self, module_or_class: ModuleType | type) -> None:
+    def add_hookspecs(self, module_or_class: ModuleType | type, *, offered_by: str = "") -> None:
         """Add the hooks that a module or class declares with :func:`~pi_core.hookspec`.
 
+        :param offered_by: the name of the plugin that offers them.
         :raises TypeError: one is marked with pluggy's own marker, so that it has no contract.
         :raises ValueError: it declares none, or one that is there already.
         """
@@ -78,7 +80,7 @@ class HookManager(pluggy.PluginManager):
             if name not in specs and self.parse_hookspec_opts(module_or_class, name) is not None:
                 raise TypeError(f"hook {name} has no contract: mark it with pi_core.hookspec, not with pluggy's marker")
         super().add_hookspecs(module_or_class)
-        self.specs.update(specs)
+        self.specs.update({name: spec._replace(offered_by=offered_by) for name, spec in specs.items()})
         self.generation += 1
 
     def register(self, plugin: object, name: str | None = None, *, distribution: str = "") -> str | None:
@@ -134,7 +136,7 @@ class HookManager(pluggy.PluginManager):
             self._check_signature(function, hook, plugin, name, distribution)
             try:
                 for module in function():
-                    self.add_hookspecs(module)
+                    self.add_hookspecs(module, offered_by=name)
             except (Exception, SystemExit) as error:
                 why = f"{hook} at {_place(function)}: {type(error).__name__}: {error}"
                 raise refused(name, distribution, why) from error
@@ -233,8 +235,9 @@ class HookManager(pluggy.PluginManager):
                 import difflib
 
                 close = difflib.get_close_matches(hook, self.specs, n=1)
-                hint = f", did you mean '{close[0]}'?" if close else ""
-                raise refused(name, distribution, f"there is no hook {place}{hint}")
+                hint = f", did you mean '{close[0]}'? Or" if close else ";"
+                why = f"there is no hook {place}{hint} the plugin that offers it is missing"
+                raise refused(name, distribution, why)
             self._check_signature(function, hook, plugin, name, distribution)
             contract = self.specs[hook].contract
             wraps = bool(options.get("wrapper"))

@@ -290,7 +290,8 @@ def hooks_show(build: Build, name: str | None, as_json: bool) -> int:
         return 0
     for row in rows:
         kind = f"{row['kind']}{'' if row['async'] else ', sync'}"
-        click.echo(f"{row['hook']}({', '.join(row['arguments'])})  [{kind}]  an exception {row['onError']}")
+        offered = f", of {row['offeredBy']}" if row["offeredBy"] else ""
+        click.echo(f"{row['hook']}({', '.join(row['arguments'])})  [{kind}{offered}]  an exception {row['onError']}")
         for position, found in enumerate(row["implementations"], 1):
             wrapper = "  wrapper" if found["wrapper"] else ""
             click.echo(f"    {position}. {found['plugin']:<20} {found['distribution']:<28} {found['place']}{wrapper}")
@@ -317,6 +318,7 @@ def hook_table(build: Build) -> list[dict[str, Any]]:
                 "kind": contract.kind.value,
                 "async": contract.is_async,
                 "onError": contract.on_error.value,
+                "offeredBy": build.hooks.offered_by(name) or None,
                 "implementations": implementations,
             }
         )

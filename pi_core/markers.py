@@ -43,7 +43,7 @@ class OnError(Enum):
     ERROR_RESULT = "becomes the error result of the tool call"
     ERROR_MESSAGE = "ends the response with an error message"
     ISOLATE = "is reported through plugin_error, the others run; three in a run switch the implementation off for it"
-    BLOCK = "blocks the tool call and is reported through plugin_error"
+    BLOCK = "blocks what was asked for and is reported through plugin_error"
     LOG = "is logged"
 
 

@@ -15,9 +15,10 @@ from ..context import RunContext, SelectionContext
 from ..hooks import Hooks
 
 
-def assert_plugin_contract(plugin: object) -> None:
+def assert_plugin_contract(plugin: object, *offering: object) -> None:
     """Check that a plugin can be registered, taken out and registered again, and that its entry point is light.
 
+    :param offering: plugins that offer hooks which it implements.
     :raises PluginLoadError: it implements no hook, misspells one, wants an argument the hook does not have, or is async
         on a sync hook.
     :raises AssertionError: the module its entry point names imports more at top level than the standard library,
@@ -25,6 +26,7 @@ def assert_plugin_contract(plugin: object) -> None:
     """
     name = plugin_name(plugin)
     manager = HookManager()
+    manager.register_all(offering)
     manager.add_offered(plugin, name)
     manager.register(plugin, name)
     manager.unregister(plugin)
@@ -58,6 +60,7 @@ def heavy_imports(module: str) -> list[str]:
 async def run_hook(name: str, /, *plugins: object, **arguments: Any) -> Any:
     """Call one hook of some plugins and return what their answers combine to.
 
+    :param plugins: with the plugin that offers the hook, when the core does not have it.
     :param arguments: the hook's; a fresh ``ctx`` is made where it takes one and none is given.
     :raises KeyError: no such hook.
     :raises HookError: an implementation raised where that fails the run.

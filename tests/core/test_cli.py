@@ -250,7 +250,8 @@ def test_hooks_show(site: SiteLike, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["hooks", "show", "before_tool_call"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
     assert head == (
-        "before_tool_call(call, ctx)  [guard]  an exception blocks the tool call and is reported through plugin_error"
+        "before_tool_call(call, ctx)  [guard]  "
+        "an exception blocks what was asked for and is reported through plugin_error"
     )
     ours = [row.split() for row in rows if "pi_" in row and ("ship" in row or "boat" in row)]
     assert [row[1:] for row in ours] == [
@@ -263,7 +264,9 @@ def test_hooks_show(site: SiteLike, capsys: pytest.CaptureFixture[str]) -> None:
     assert (row["kind"], row["async"], row["onError"]) == ("first", True, "becomes the error result of the tool call")
     assert [(found["plugin"], found["wrapper"]) for found in row["implementations"]] == [("boat", True), ("ship", True)]
     assert run(["hooks", "show"]) == 0
-    assert "register_tools()  [register, sync]" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "register_tools()  [register, sync]" in out
+    assert "input(given, session)  [chain, of coding_agent]" in out
     assert run(["hooks", "show", "zzz"]) == 1
     assert "There is no hook 'zzz'. Hooks: register_hookspecs, configure" in capsys.readouterr().err
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,6 +37,7 @@ from pi_core.testing import (
     scripted_agent,
     scripted_message,
 )
+from pi_plugins.coding_agent import CodingAgentPlugin, Input
 from pi_plugins.modes import ModesPlugin
 
 
@@ -251,6 +253,23 @@ def test_the_contract_of_a_plugin() -> None:
         assert_plugin_contract(Misspelt())
     with pytest.raises(PluginLoadError, match="it implements no hook"):
         assert_plugin_contract(object())
+
+
+class Heard:
+    """What was typed, in capitals."""
+
+    @hookimpl
+    async def input(self, given: Input) -> Input:
+        return replace(given, text=given.text.upper())
+
+
+def test_hooks_that_a_plugin_offers_are_tested_beside_it() -> None:
+    assert_plugin_contract(Heard(), CodingAgentPlugin())
+    for plugins in ([Heard(), CodingAgentPlugin()], [CodingAgentPlugin(), Heard()]):
+        answer = asyncio.run(run_hook("input", *plugins, given=Input("hi"), session=None))
+        assert answer == Input("HI")
+    with pytest.raises(PluginLoadError, match=r"there is no hook input at .*; the plugin that offers it is missing"):
+        assert_plugin_contract(Heard())
 
 
 def test_an_entry_point_that_imports_much_breaks_the_contract(site: SiteLike) -> None:

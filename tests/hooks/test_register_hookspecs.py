@@ -43,6 +43,8 @@ def test_a_plugin_offers_hooks_that_others_implement_whatever_their_order() -> N
 
 def test_two_plugins_offer_different_hooks() -> None:
     hooks = Hooks.over(offering("weather", Weather), offering("tides", Tides))
+    names = ("transform_forecast", "on_high_tide", "stream")
+    assert [hooks.offered_by(name) for name in names] == ["weather", "tides", ""]
     assert {"transform_forecast", "on_high_tide"} < {name for name, _, _ in hooks.specifications()}
 
 
