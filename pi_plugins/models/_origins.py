@@ -16,7 +16,7 @@ def origins(table: ModelTable, provider: str, model_id: str) -> dict[str, str]:
     :param table: all models.
     """
     row = table.rows(provider)[model_id]
-    known = table.catalog.row(provider, model_id) or {}
+    known: Mapping[str, Any] = table.catalog.row(provider, model_id) or {}
     file = f"{table.catalog.origin(provider)}"
     entry = table.entry(provider)
     model = None if entry is None else entry.models.get(model_id)

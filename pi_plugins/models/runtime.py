@@ -93,6 +93,8 @@ class ModelRuntime:
         files = [self.agent_dir / MODELS_FILE]
         if trusted:
             files.append(project_dir(self.cwd) / MODELS_FILE)
+        if len({os.path.realpath(file) for file in files}) < len(files):  # the user's own folder is the project's too
+            files.pop()
         self.table = ModelTable(catalog or Catalog(self.agent_dir / FOLDER), ModelsFiles(files))
         self.credentials = CredentialStore(self.agent_dir / AUTH_FILE)
         self._keys = Keys(self.credentials, self.environ, self.table.configured_key)

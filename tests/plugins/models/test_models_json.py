@@ -364,6 +364,13 @@ def test_a_trusted_project_wins_key_by_key(path: Path, tmp_path: Path) -> None:
     assert (plain.base_url, plain.max_tokens, plain.context_window) == ("https://mine.example", 1, 1000)
 
 
+def test_a_folder_that_is_both_the_users_and_the_projects_is_read_once(path: Path, tmp_path: Path) -> None:
+    path.write_text("{")
+    (tmp_path / ".pi").symlink_to(path.parent)
+    (problem,) = runtime(path, cwd=tmp_path, trusted=True).problems()
+    assert problem.startswith(f"{path}:1:")
+
+
 def test_something_else_than_a_file(path: Path) -> None:
     path.mkdir()
     assert runtime(path).problems() == [f"{path}: not a regular file"]
