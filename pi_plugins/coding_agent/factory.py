@@ -301,7 +301,8 @@ async def _choose_model(
             prepared.warnings.append(f"The session's model {name} cannot be used here: another one takes its place")
         else:
             level = level or saved.thinking_level or settings.default_thinking_level
-    if not asked and model is None and scoped:
+    pinned = prepared.build.settings
+    if not asked and model is None and scoped and (pinned is None or pinned.model is None):
         model, scoped_level = scoped[0]
         level = level or scoped_level
     if model is None:
@@ -316,7 +317,7 @@ async def _choose_model(
             model = await prepared.build.resolve_model(options.model, selection)
         finally:
             prepared.notices += selection.notices
-        level = level or selection.thinking_level
+        level = level or selection.thinking_level or (None if pinned is None else pinned.thinking)
     if options.api_key is not None:
         models.set_runtime_key(model.provider, options.api_key)
     named = settings.model_thinking_levels.get(f"{model.provider}/{model.id}")
