@@ -226,7 +226,7 @@ def test_the_first_start_can_be_left(pi: Pi) -> None:
 
 
 def test_trust_is_asked_for_before_anything_of_the_project_counts(pi: Pi, tmp_path: Path) -> None:
-    work = tmp_path / "work"
+    home, work = pi.folder, tmp_path / "project"
     (work / ".pi").mkdir(parents=True)
     (work / ".pi" / "settings.json").write_text('{"quietStartup": true}', encoding="utf-8")
     pi.folder = work
@@ -237,4 +237,4 @@ def test_trust_is_asked_for_before_anything_of_the_project_counts(pi: Pi, tmp_pa
         terminal.wait(PROMPT)
         terminal.wait_gone("Do you trust")
         assert "commands ·" not in terminal.text
-    assert json.loads((tmp_path / ".pi" / "agent" / "trust.json").read_text()) == {str(work): True}
+    assert json.loads((home / ".pi" / "agent" / "trust.json").read_text()) == {str(work): True}
