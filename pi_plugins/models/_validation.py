@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from ._known import PROVIDERS
+
 if TYPE_CHECKING:
     from pi_core import ThinkingLevel
 
@@ -13,12 +15,21 @@ _PRICES: Final = ("input", "output", "cacheRead", "cacheWrite")
 LEVELS: Final[tuple[ThinkingLevel, ...]] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 """The thinking levels, from none upwards. Those of :data:`pi_core.ThinkingLevel`, without what importing it costs."""
 
+_APIS: Final = tuple(sorted({known.api for known in PROVIDERS.values()}))
 _INPUTS: Final = (["text"], ["text", "image"])
 # A hundred times what any model has: more is a mistake of the source, such as another unit.
 _MOST_TOKENS: Final = 10**9
 _HIGHEST_PRICE: Final = 10**5
 _FIELDS: Final = frozenset({*_TEXTS, "reasoning", "input", "cost", "contextWindow", "maxTokens"})
-_OPTIONAL: Final = frozenset({"compat", "thinkingLevelMap", "samplingParams", "headers"})
+_OBJECTS: Final = (
+    "compat",
+    "headers",
+    "inputLimits",
+    "promptCache",
+    "samplingParams",
+    "samplingParamsByThinkingLevel",
+    "thinkingLevelMap",
+)
 
 
 def row_faults(row: Any, provider: str, key: str) -> list[str]:
@@ -35,13 +46,15 @@ def row_faults(row: Any, provider: str, key: str) -> list[str]:
 
 def _faults(row: Mapping[str, Any], provider: str, key: str) -> Iterator[str]:
     yield from (f"'{name}' is missing" for name in sorted(_FIELDS - {"cost"} - row.keys()))
-    yield from (f"'{name}' is no field of a model" for name in sorted(row.keys() - _FIELDS - _OPTIONAL))
+    yield from (f"'{name}' is no field of a model" for name in sorted(row.keys() - _FIELDS - {*_OBJECTS}))
     for name in _TEXTS:
         if name in row and not _is_text(row[name]):
             yield f"'{name}' must be a text without control characters, got {row[name]!r}"
     for name, expected in (("id", key), ("provider", provider)):
         if name in row and row[name] != expected:
             yield f"'{name}' is {row[name]!r}, but it is listed under {expected!r}"
+    if row.get("api", _APIS[0]) not in _APIS:
+        yield f"'api' must be one of {', '.join(_APIS)}, got {row['api']!r}"
     if not isinstance(row.get("reasoning", False), bool):
         yield f"'reasoning' must be true or false, got {row['reasoning']!r}"
     if row.get("input", ["text"]) not in _INPUTS:
@@ -51,7 +64,7 @@ def _faults(row: Mapping[str, Any], provider: str, key: str) -> Iterator[str]:
             yield f"'{name}' must be a whole number of tokens up to a billion, or 0 for unknown, got {row[name]!r}"
     if "cost" in row:
         yield from _cost_faults(row["cost"])
-    for name in ("compat", "samplingParams", "headers", "thinkingLevelMap"):
+    for name in _OBJECTS:
         if name in row and not isinstance(row[name], Mapping):
             yield f"'{name}' must be an object, got {row[name]!r}"
     words = row.get("thinkingLevelMap")

@@ -274,6 +274,8 @@ class TestFaultsOfASet:
                 "level": row("a", "level", thinkingLevelMap={"extreme": "x", "high": 3}),
                 "escape": row("a", "escape", name="\x1b[31mred"),
                 "extra": row("a", "extra", colour="red"),
+                "api": row("a", "api", api="morse"),
+                "limits": row("a", "limits", inputLimits=3),
             },
             "b": {"ok": row("a", "ok")},
             "c": {},
@@ -297,6 +299,8 @@ class TestFaultsOfASet:
             "a/level: 'thinkingLevelMap.high' must be a text or null, got 3",
             "a/escape: 'name' must be a text without control characters",
             "a/extra: 'colour' is no field of a model",
+            "a/api: 'api' must be one of anthropic-messages, ",
+            "a/limits: 'inputLimits' must be an object, got 3",
             "b/ok: 'provider' is 'a', but it is listed under 'b'",
         ):
             assert expected in faults
