@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import types
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,19 @@ from pi_plugins.config import Settings
 from pi_plugins.config.environment import variable
 from pi_plugins.config.keys import all_keys, dotted, expected, value_at
 
+OFFERING = {
+    "coding_agent": "coding_agent.hookspecs",
+    "sessions": "sessions.hookspecs",
+    "prompt": "prompt.hookspecs",
+    "config": "config.hookspecs",
+    "modes": "modes.interactive.hookspecs",
+}
+OFFERED_INTRODUCTION = """\
+A plugin implements them as it does the :doc:`hooks of the core <hooks>`: with the arguments it wants, ``def`` or
+``async def``. Where the plugin that offers a hook does not take part, nobody calls it, and a plugin that implements it
+is refused; one that can do without is marked ``@hookimpl(optionalhook=True)``. ``pi hooks show`` has the hooks of what
+is installed, also those that other distributions offer.
+"""
 KINDS = {
     "register": "every answer counts, each with its owner",
     "notify": "answers are ignored",
@@ -55,9 +69,12 @@ def title(text: str, mark: str) -> list[str]:
     return [text, mark * len(text), ""]
 
 
-def hook_page() -> str:
-    lines = [*title("Hooks", "="), inspect.getdoc(hookspecs) or "", ""]
-    lines += [
+def hooks_of(module: types.ModuleType) -> dict[str, Any]:
+    return {name: spec for name, spec in vars(module).items() if contract_of(spec) is not None}
+
+
+def hook_table(module: types.ModuleType) -> list[str]:
+    lines = [
         ".. list-table::",
         "   :header-rows: 1",
         "",
@@ -66,20 +83,23 @@ def hook_page() -> str:
         "     - async",
         "     - an exception",
     ]
-    specs = [(name, spec) for name, spec in vars(hookspecs).items() if contract_of(spec) is not None]
-    for name, spec in specs:
+    for name, spec in hooks_of(module).items():
         contract = contract_of(spec)
         lines += [
-            f"   * - :func:`~pi_core.hookspecs.{name}`",
+            f"   * - :func:`~{module.__name__}.{name}`",
             f"     - {contract.kind.value}",
             f"     - {'yes' if contract.is_async else 'no'}",
             f"     - {contract.on_error.value}",
         ]
-    lines += ["", ".. currentmodule:: pi_core.hookspecs", ""]
-    for name, spec in specs:
+    return [*lines, ""]
+
+
+def hook_entries(module: types.ModuleType, mark: str) -> list[str]:
+    lines = [f".. currentmodule:: {module.__name__}", ""]
+    for name, spec in hooks_of(module).items():
         contract = contract_of(spec)
         parameters = ", ".join(inspect.signature(spec).parameters)
-        lines += [*title(name, "-"), f".. function:: {name}({parameters})", ""]
+        lines += [*title(name, mark), f".. function:: {name}({parameters})", ""]
         lines += [f"   {line}".rstrip() for line in (inspect.getdoc(spec) or "").splitlines()]
         lines += [
             "",
@@ -89,6 +109,21 @@ def hook_page() -> str:
             f"   :An exception: {contract.on_error.value}",
             "",
         ]
+    return lines
+
+
+def hook_page() -> str:
+    lines = [*title("Hooks", "="), inspect.getdoc(hookspecs) or "", ""]
+    lines += ["Plugins offer further hooks: :doc:`offered-hooks`.", ""]
+    return "\n".join([*lines, *hook_table(hookspecs), *hook_entries(hookspecs, "-")])
+
+
+def offered_page() -> str:
+    lines = [*title("Hooks that plugins offer", "="), OFFERED_INTRODUCTION, ""]
+    for plugin, name in OFFERING.items():
+        module = import_module(f"pi_plugins.{name}")
+        lines += [*title(f"Of the plugin {plugin}", "-"), inspect.getdoc(module) or "", ""]
+        lines += [*hook_table(module), *hook_entries(module, "~")]
     return "\n".join(lines)
 
 
@@ -120,8 +155,9 @@ def settings_page() -> str:
 
 def generate(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "reference"
-    for name, text in (("hooks.rst", hook_page()), ("api.rst", api_page()), ("settings.rst", settings_page())):
-        path = folder / name
+    pages = {"hooks": hook_page, "offered-hooks": offered_page, "api": api_page, "settings": settings_page}
+    for name, text in ((name, make()) for name, make in pages.items()):
+        path = folder / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 

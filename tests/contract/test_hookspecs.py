@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pi_core import Contract, Hooks, Kind, OnError, contract_of, hookspecs
+from pi_core import Build, Contract, Hooks, Kind, OnError, contract_of, hookspecs
 
 ROOT = Path(__file__).parents[2]
 SPECS = {name: spec for name, spec in vars(hookspecs).items() if contract_of(spec) is not None}
@@ -145,5 +145,11 @@ def test_the_reference_has_every_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, function in SPECS.items():
         assert f".. function:: {name}({', '.join(inspect.signature(function).parameters)})" in page
         assert f":func:`~pi_core.hookspecs.{name}`" in page
+    page = reference.offered_page()
+    offered = Build.from_environment(built_in_only=True).hooks.specifications()[len(SPECS) :]
+    assert offered
+    for name, arguments, _ in offered:
+        assert f".. function:: {name}({', '.join(arguments)})" in page
     assert set(reference.KINDS) == {kind.value for kind in Kind}
-    assert "reference/hooks" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "reference/hooks\nreference/offered-hooks\n" in index
