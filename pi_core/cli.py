@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,7 +66,7 @@ def _take_build(arguments: list[str]) -> tuple[str | None, list[str]]:
 def _invoke(build: Build, arguments: list[str]) -> int:
     group = PiGroup(build)
     name = arguments[0] if arguments else ""
-    if group.knows(name) or name in ("-h", "--help"):
+    if group.knows(name) or name in ("-h", "--help") or _completes_commands(group):
         command: click.Command = group
     else:
         name, command = group.default(name)
@@ -78,6 +79,14 @@ def _invoke(build: Build, arguments: list[str]) -> int:
         if owner is None:
             raise
         raise _failed(owner, name, error) from error
+
+
+def _completes_commands(group: PiGroup) -> bool:
+    """Whether a shell asks, with the variables that click reads, what may follow and a command can."""
+    if "_PI_COMPLETE" not in os.environ:
+        return False
+    words = os.environ.get("COMP_WORDS", "").split()[1:]
+    return not words or group.knows(words[0]) or (len(words) == 1 and not words[0].startswith("-"))
 
 
 def _failed(owner: Owner, name: str, error: BaseException) -> PluginError:

@@ -141,6 +141,26 @@ def test_help_lists_every_command_whatever_is_broken(site: SiteLike, capsys: pyt
     assert "plugin 'plane' (pi-plane 1.0), command 'fly': ImportError: no engine" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("pi mod", {"models"}),
+        ("pi hooks s", {"show"}),
+        ("pi --mod", {"--mode", "--model", "--models"}),
+        ("pi -p --thinking min", {"minimal"}),
+    ],
+)
+def test_a_shell_completes_commands_and_the_options_of_the_default_command(
+    typed: str, found: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_PI_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    with pytest.raises(SystemExit):
+        run([])
+    assert {line.partition(",")[2] for line in capsys.readouterr().out.splitlines()} == found
+
+
 def test_two_default_commands(site: SiteLike, capsys: pytest.CaptureFixture[str]) -> None:
     site.add("pi-plane", {"plane": BROKEN_COMMAND.format(name="talk", default=True)})
     assert run(["hello"]) == 1
