@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Final
 
 from pi_core import ConfigError
+from pi_plugins.config.secrets import MASK
 
 SERVICE: Final = "pi-agent-framework"
 """The name under which the keyring keeps the keys; the user name is the provider."""
@@ -17,11 +20,8 @@ def store(provider: str, key: str) -> None:
 
     :raises ConfigError: there is no keyring, or it refused.
     """
-    package = _package()
-    try:
+    with _refusals(key) as package:
         package.set_password(SERVICE, provider, key)
-    except package.errors.KeyringError as error:
-        raise _refused(error) from None
 
 
 def read(provider: str) -> str | None:
@@ -29,11 +29,8 @@ def read(provider: str) -> str | None:
 
     :raises ConfigError: there is no keyring, or it refused.
     """
-    package = _package()
-    try:
+    with _refusals() as package:
         found = package.get_password(SERVICE, provider)
-    except package.errors.KeyringError as error:
-        raise _refused(error) from None
     return str(found) if found else None
 
 
@@ -42,21 +39,20 @@ def forget(provider: str) -> None:
 
     :raises ConfigError: there is no keyring, or it refused.
     """
-    package = _package()
-    try:
+    with _refusals() as package:
         if package.get_password(SERVICE, provider) is not None:
             package.delete_password(SERVICE, provider)
-    except package.errors.KeyringError as error:
-        raise _refused(error) from None
 
 
-def _package() -> ModuleType:
+@contextmanager
+def _refusals(secret: str = "") -> Iterator[ModuleType]:
+    """Give the package, and turn what it raises, or the part of the system it talks to, into one error."""
     try:
-        importlib.import_module("keyring.errors")
-        return importlib.import_module("keyring")
-    except ImportError:
-        raise ConfigError("the package keyring is not installed: pip install 'pi-agent-framework[keyring]'") from None
-
-
-def _refused(error: Exception) -> ConfigError:
-    return ConfigError(f"the keyring of the system cannot be used: {type(error).__name__}: {error}")
+        yield importlib.import_module("keyring")
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "keyring":
+            text = "the package keyring is not installed: pip install 'pi-agent-framework[keyring]'"
+        else:
+            said = str(error).replace(secret, MASK) if secret else str(error)
+            text = f"the keyring of the system cannot be used: {type(error).__name__}: {said}"
+        raise ConfigError(text) from None

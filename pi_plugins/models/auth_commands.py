@@ -14,7 +14,7 @@ from pi_core import ConfigError, SelectionContext
 
 from ._command_runtime import command_runtime
 from ._models_schema import closest
-from .credentials import InvalidCredential, key_fault, literal
+from .credentials import InvalidCredential, KeyringCredential, key_fault, literal
 from .keys import KeySource
 
 if TYPE_CHECKING:
@@ -104,11 +104,12 @@ def login(provider: str, key: str | None, variable: str | None, command: str | N
 def logout(provider: str) -> None:
     """Remove what is stored for PROVIDER."""
     runtime = command_runtime()
-    if isinstance(kept := runtime.credentials.remove(provider), str):
-        if kept == "keyring":
-            from . import _keyring
+    if isinstance(runtime.credentials.get(provider), KeyringCredential):
+        from . import _keyring
 
-            _keyring.forget(provider)
+        # First: without the note nobody would look for the key there.
+        _keyring.forget(provider)
+    if runtime.credentials.remove(provider) is not None:
         click.echo(f"What was stored for {provider} is removed.")
     else:
         click.echo(f"Nothing is stored for {provider}.")

@@ -474,6 +474,31 @@ def test_a_key_in_the_keyring(pi: Pi, folder: Path, keyring: Path) -> None:
     assert json.loads(keyring.read_text()) == {}
 
 
+def test_a_key_stays_known_while_its_keyring_is_locked(pi: Pi, folder: Path, keyring: Path) -> None:
+    pi("login", "groq", "--keyring", stdin=SECRET)
+    done = pi("logout", "groq", KEYRING_LOCKED="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert stored(folder) == {"groq": {"type": "keyring"}}
+    assert pi("logout", "groq").returncode == 0
+    assert (stored(folder), json.loads(keyring.read_text())) == ({}, {})
+
+
+@pytest.mark.parametrize("when", ["import", "use"])
+def test_any_failure_of_a_keyring_is_told_without_the_key(
+    pi: Pi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    failing = "import no_such_backend" if when == "import" else ""
+    source = f"{failing}\ndef set_password(service, user, key):\n    raise RuntimeError(f'no bus for {{key}}')\n"
+    install(tmp_path, monkeypatch, source)
+    done = pi("login", "groq", "--keyring", stdin=SECRET)
+    assert done.returncode == 1
+    reason = (
+        "ModuleNotFoundError: No module named 'no_such_backend'" if when == "import" else "RuntimeError: no bus for ***"
+    )
+    assert done.stderr == f"pi: the keyring of the system cannot be used: {reason}\n"
+    assert not (folder / "auth.json").exists()
+
+
 def test_a_keyring_that_is_locked_stores_nothing(pi: Pi, folder: Path, keyring: Path) -> None:
     done = pi("login", "groq", "--keyring", stdin=SECRET, KEYRING_LOCKED="1")
     assert done.returncode == 1
