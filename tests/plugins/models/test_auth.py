@@ -508,7 +508,7 @@ def test_a_keyring_that_is_locked_stores_nothing(pi: Pi, folder: Path, keyring: 
 def test_a_keyring_that_is_not_installed_says_how(
     pi: Pi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, monkeypatch, "raise ImportError")
+    install(tmp_path, monkeypatch, "raise ModuleNotFoundError(name='keyring')")
     done = pi("login", "groq", "--keyring", stdin=SECRET)
     assert done.returncode == 1
     assert done.stderr == "pi: the package keyring is not installed: pip install 'pi-agent-framework[keyring]'\n"
