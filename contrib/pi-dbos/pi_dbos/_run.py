@@ -36,6 +36,7 @@ from pi_core import (
 
 from ._follow import Feed
 from ._mail import Kind, Mail
+from ._order import Order, Place
 from ._records import ANSWER, BEGIN, EFFECT, Json, result_from_json, result_to_json
 from .replay import Replay, replay_of, unknown_text, with_key
 
@@ -86,6 +87,7 @@ class DurableRun:
         self._mailbox: Sequence[Mail] = ()
         self._taken: set[str] = set()
         self._mail: list[Json] = []
+        self._starts, self._ends = Order(), Order()
         self._feed = Feed(lambda: agent.state.messages)
         agent.subscribe(self._feed.take)
         agent.hooks = agent.hooks.extended(
@@ -230,8 +232,10 @@ class DurableRun:
             while (event := await events.get()) is not None:
                 yield event
             kept = await task
-        finally:
+        except BaseException:
             await _end(task)
+            self._number(0)  # the step is spent, and the next request needs one of its own
+            raise
         self._entries, self._mail = [], []
         self._taken.update(data["key"] for data in kept["mail"])
         if kept["answer"] is None:
@@ -254,22 +258,22 @@ class DurableRun:
         if _within_step.get():
             return cast("ToolResult", await proceed())
         begin, effect = self._steps_of(call)
-        begun_by = self._owner
-        if replay_of(call.tool, self._rules) == "never":
-            begun_by = (await self._step(begin, BEGIN, self._begin))["by"]
+        # The calls of a batch start in source order and end in the order they finish, whatever the database takes.
+        start, finish = self._starts.take(), None
         result: ToolResult | None = None
         raised: BaseException | None = None
 
         async def execute() -> Json:
-            nonlocal result, raised
-            if begun_by != self._owner:
-                return {"result": _unknown(call.name).to_json()}
+            nonlocal finish, result, raised
             try:
+                await start.turn()
+                if begun_by != self._owner:
+                    return {"result": _unknown(call.name).to_json()}
                 with self._working(), with_key(f"{self.run_id}:{effect.step_id}:{call.id}"):
                     if ctx.signal is not None and ctx.signal.aborted:
                         raise RuntimeError("Operation aborted")
                     async with self._feed.during_step():
-                        result = await proceed()
+                        result = await self._starting(start, proceed)
                 return {"result": result_to_json(result)}
             except asyncio.CancelledError as error:
                 raised = error
@@ -277,8 +281,20 @@ class DurableRun:
             except Exception as error:
                 raised = error
                 return {"error": f"KeyError: {error}" if isinstance(error, KeyError) else str(error)}
+            finally:
+                finish = self._ends.take()
 
-        kept = await self._step(effect, EFFECT, execute)
+        begun_by = self._owner
+        try:
+            if replay_of(call.tool, self._rules) == "never":
+                begun_by = (await self._step(begin, BEGIN, self._begin))["by"]
+            kept = await self._step(effect, EFFECT, execute)
+            if finish is not None:
+                await finish.turn()
+        finally:
+            start.leave()
+            if finish is not None:
+                finish.leave()
         if raised is not None:
             raise raised
         if result is not None:
@@ -288,6 +304,11 @@ class DurableRun:
         if "cancelled" in kept:
             raise asyncio.CancelledError
         raise RuntimeError(kept["error"])
+
+    async def _starting(self, start: Place, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+        """Execute a call, and let the next one start when this one waits for something for the first time."""
+        asyncio.get_running_loop().call_soon(start.leave)
+        return await proceed()
 
     async def _begin(self) -> Json:
         """Say who begins a call that must not be made twice."""

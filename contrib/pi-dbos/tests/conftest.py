@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -66,7 +66,7 @@ class Site:
     def build(self) -> LockedBuild:
         return locked_build(self.folder)
 
-    @property
+    @cached_property
     def runs(self) -> Runs:
         return Runs(database_url(self.url), create=True)
 
@@ -91,6 +91,7 @@ class Site:
         for process in self.workers:
             if process.poll() is None:
                 self.kill(process)
+        self.runs.close()
 
     def pi(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command."""
@@ -102,8 +103,7 @@ class Site:
     def start(self, name: str, *calls: list[str], **prompt: Any) -> str:
         """Start a run: for each turn the kinds of its calls; the last turn has none and is added."""
         text = json.dumps({"name": name, "calls": calls, **prompt})
-        with closing(self.runs) as runs:
-            return runs.start([user_message(text)], self.build, run_id=name)
+        return self.runs.start([user_message(text)], self.build, run_id=name)
 
     def hold(self, stage: str) -> None:
         """Let whoever comes to a stage wait there."""
@@ -137,9 +137,8 @@ class Site:
 
     def ended(self, run_id: str) -> list[AgentMessage]:
         """Wait until a run has ended, and return its transcript."""
-        with closing(self.runs) as runs:
-            self.until(lambda: runs.info(run_id).over)
-            return runs.transcript(run_id)
+        self.until(lambda: self.runs.info(run_id).over)
+        return self.runs.transcript(run_id)
 
     def logs(self) -> str:
         return "\n".join(f"{path.name}: {path.read_text()}" for path in sorted(self.folder.glob("worker-*.log")))

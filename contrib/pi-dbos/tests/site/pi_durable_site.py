@@ -16,6 +16,7 @@ from typing import Any
 from pi_dbos import idempotency_key
 
 from pi_core import (
+    AbortSignal,
     AssistantMessage,
     Context,
     Model,
@@ -31,6 +32,9 @@ from pi_core import (
 from pi_core.testing import Call, Reply, Say, ScriptedProvider
 
 FILES = Path(os.environ.get("PI_DURABLE_SITE", "."))
+SLOW_SECONDS = float(os.environ.get("PI_DURABLE_SITE_SLOW", "0"))
+"""How long a tool takes before its effect, and after it."""
+
 MODEL = Model(id="steps", name="Steps", api="steps", provider="steps")
 
 
@@ -40,12 +44,12 @@ def write(file_name: str, /, **data: Any) -> None:
         file.write(json.dumps({**data, "pid": os.getpid()}).encode() + b"\n")
 
 
-async def stage(name: str, context: ToolContext | None = None) -> None:
+async def stage(name: str, signal: AbortSignal | None) -> None:
     """Say where this process is, and wait there if a test wants it to."""
     if (FILES / f"hold-{name}").exists():
         write("stages.jsonl", stage=name)
         while (FILES / f"hold-{name}").exists():
-            if context is not None and context.signal is not None and context.signal.aborted:
+            if signal is not None and signal.aborted:
                 return
             await asyncio.sleep(0.01)
 
@@ -55,9 +59,11 @@ def note(kind: str) -> Tool:
 
     async def execute(text: str, context: ToolContext) -> str:
         """Write a note."""
-        await stage(f"before-{text}", context)
+        await stage(f"before-{text}", context.signal)
+        await asyncio.sleep(SLOW_SECONDS)
         write("effects.jsonl", kind=kind, text=text, key=idempotency_key())
-        await stage(f"after-{text}", context)
+        await stage(f"after-{text}", context.signal)
+        await asyncio.sleep(SLOW_SECONDS)
         return f"noted {text}"
 
     return tool(name=f"note_{kind}", replay="safe" if kind == "safe" else None)(execute)
@@ -76,7 +82,7 @@ class Steps:
         name = prompt["name"]
         write("requests.jsonl", name=name, turn=turn)
         await asyncio.sleep(prompt.get("delay", 0))
-        await stage(f"answer-{name}-{turn}")
+        await stage(f"answer-{name}-{turn}", options.signal)
         if turn == prompt.get("fails") and not (FILES / "repaired").exists():
             reply = Reply(error="the provider is down")
         elif turn < len(prompt["calls"]):
