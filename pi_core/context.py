@@ -357,7 +357,8 @@ class SelectionContext:
     :param api: the wire protocol given with it.
     :param provider: the provider whose models are looked at; ``None`` for all.
     :param api_key: a key given for this run, which makes its provider usable.
-    :param thinking_level: the level that the name asked for (``sonnet:high``); set by the plugin that resolves it.
+    :param thinking_level: the level that is asked for; the plugin that resolves a name sets the one that it carries
+        (``sonnet:high``).
     :param notices: one sentence for each thing that was chosen without being named.
     """
 

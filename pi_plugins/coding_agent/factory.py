@@ -312,6 +312,7 @@ async def _choose_model(
             api=options.api,
             provider=options.provider,
             api_key=options.api_key,
+            thinking_level=options.thinking,
         )
         try:
             model = await prepared.build.resolve_model(options.model, selection)

@@ -57,6 +57,10 @@ class Matcher:
             return self._own_or_others(own[:1], others)
         return self._decided(others) or self._rough(rest if named is not None else text, named)
 
+    def is_name(self, text: str) -> bool:
+        """Whether a text is the id of a model, or ``provider/id``."""
+        return any(text.lower() in (one.id.lower(), str(one).lower()) for one in self.candidates)
+
     def split(self, text: str) -> tuple[str | None, str]:
         """Return the provider that a text starts with, the longest that fits, and the rest."""
         fitting = [name for name in self.providers if text.lower().startswith(f"{name.lower()}/")]

@@ -13,6 +13,7 @@ from ._known import PROVIDERS, local_names
 from ._matching import Candidate, Matcher, ambiguous, is_pattern, level_of, split_level
 from ._servers import LOCAL_API, address_of, local_model, running_model
 from ._table import ModelTable
+from ._validation import LEVELS
 from .keys import KeySource
 
 if TYPE_CHECKING:
@@ -133,6 +134,10 @@ class Selector:
             close = self._near(provider, [*matcher.providers, *local_names()], 0.6)
             if close:
                 raise ConfigError(f"There is no provider '{provider}', did you mean '{close}/{rest}'?")
+        base, word = split_level(text)
+        if word is not None and matcher.is_name(base):
+            levels = ", ".join(LEVELS)
+            raise ConfigError(f"There is no model '{text}', and '{word}' is none of the thinking levels: {levels}")
         near = self._near_model(text, matcher)
         if near is not None:
             raise ConfigError(
@@ -295,7 +300,7 @@ class Selector:
             tries.append((base, level))
         for text, wished in tries:
             found = matcher.find(text)
-            if is_pattern(text) and not any(text.lower() in (one.id.lower(), str(one).lower()) for one in found):
+            if is_pattern(text) and not matcher.is_name(text):
                 found = matcher.matching(text)
             elif len(found) > 1:
                 names = ", ".join(sorted({one.provider for one in found}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from .conftest import ModelServer
 
 
-def pi(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def pi(folder: Path, *arguments: str, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -20,7 +21,7 @@ def pi(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedPro
         [sys.executable, "-m", "pi_core", *arguments],
         cwd=folder,
         env={**kept, "HF_TOKEN": "", **environ},
-        stdin=subprocess.DEVNULL,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=60,
@@ -54,6 +55,44 @@ def test_what_is_wrong_in_models_json_is_said_once_in_every_mode(
     for mode in (["-p"], ["--mode", "json"]):
         done = pi(tmp_path, *mode, "hi", "--no-session", "--model", "m", "--base-url", server.address)
         assert done.stderr.count(problem) == 1, done.stderr
+
+
+def test_settings_that_are_no_json_count_for_nothing_and_it_is_said(
+    folder: Path, tmp_path: Path, server: ModelServer
+) -> None:
+    folder.mkdir()
+    (folder / "settings.json").write_text("{ oops")
+    done = pi(tmp_path, "-p", "hi", "--no-session", "--model", "m", "--base-url", server.address)
+    assert done.stderr.startswith(
+        f"pi: {folder}/settings.json:1:3: expecting property name enclosed in double quotes; the user settings do not "
+        "count\n"
+    )
+
+
+def test_a_level_makes_a_model_that_nobody_knows_think(folder: Path, tmp_path: Path) -> None:
+    folder.mkdir()
+    entry = {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions", "models": [{"id": "m"}]}
+    (folder / "models.json").write_text(json.dumps({"providers": {"acme": entry}}))
+    commands = '{"id": "1", "type": "get_state"}\n'
+    states = [
+        json.loads(
+            pi(tmp_path, "--mode", "rpc", "--no-session", "--model", name, "--thinking", "high", stdin=commands).stdout
+        )
+        for name in ("acme/new", "acme/m")
+    ]
+    assert [state["data"]["model"]["reasoning"] for state in states] == [True, False]
+    assert [state["data"]["thinkingLevel"] for state in states] == ["high", "off"]
+
+
+def test_why_a_provider_is_passed_over_is_said_when_there_is_no_other(folder: Path, tmp_path: Path) -> None:
+    folder.mkdir()
+    (folder / "auth.json").write_text('{"groq": {"type": "api_key", "key": "$NOT_SET"}}')
+    done = pi(tmp_path, "-p", "hi", "--no-session")
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        f"pi: groq is passed over: {folder}/auth.json: the environment variable NOT_SET is not set, or empty\n"
+        "pi: No model is configured."
+    )
 
 
 def test_no_model_and_no_key(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pi_core import Build, ConfigError, Model, SelectionContext
 from pi_plugins.config import Settings
 from pi_plugins.models import ModelRuntime, ModelsPlugin, _servers
 from pi_plugins.models._known import LocalServer
+from pi_plugins.models._validation import LEVELS
 from pi_plugins.providers.openai_completions import OpenAICompletionsPlugin
 
 from .catalogs import SmallCatalog
@@ -195,6 +196,10 @@ def test_an_unknown_model_of_a_level_can_think(folder: Path) -> None:
             f"There is no model 'sonet', did you mean 'alpha/sonnet-5'? {UNKNOWN}",
         ),
         ("alpha", "'alpha' is a provider: name a model too, as alpha/MODEL"),
+        (
+            "mini:loud",
+            f"There is no model 'mini:loud', and 'loud' is none of the thinking levels: {', '.join(LEVELS)}",
+        ),
     ],
 )
 def test_a_name_that_is_nearly_right(folder: Path, name: str, said: str) -> None:
