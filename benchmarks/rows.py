@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from .durable import durable_job, is_installed
 from .peers import Peer
 from .processes import Job, MeasurementError, running_server, take_turns
 from .startup import Startup
@@ -189,6 +190,22 @@ def terminal(settings: Settings) -> Iterator[Row]:
     yield Row(f"{what}, CPU", found["cpu"], None, 1.0, "cores", n, bounds="ours", against="-")
 
 
+def durable(settings: Settings) -> Iterator[Row]:
+    """Durable runs, where their distribution is installed: a step beside one of the engine, and more workers."""
+    if not is_installed():
+        print("durable: pi-dbos is not installed", file=sys.stderr)
+        return
+    n = settings.size(400, 100)
+    jobs = [durable_job("step", side, str(n)) for side in ("ours", "floor")]
+    ours, floor = (one["wall_s"] / n * 1000 for one in take_turns(jobs, settings.rounds(5, 2)))
+    yield Row("step of a durable run", ours, floor, 1.5, "ms/step", n, against="step of the engine")
+    runs = settings.size(1_000, 100)
+    seconds = {count: durable_job("workers", str(count), str(runs)).measure()["wall_s"] for count in (1, 2, 4)}
+    for count, target in ((2, 1 / 1.7), (4, None)):
+        name = f"{runs:,} durable runs, {count} workers"
+        yield Row(name, seconds[count], seconds[1], target, "s", runs, against="one worker")
+
+
 GROUPS: Final[dict[str, Group]] = {
     "turns": turns,
     "plugins": plugins,
@@ -201,5 +218,6 @@ GROUPS: Final[dict[str, Group]] = {
     "sessions": sessions,
     "startup": startup,
     "terminal": terminal,
+    "durable": durable,
 }
 """The parts of the table by name, in order."""
