@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,9 +52,11 @@ class FourApis:
     """A server on this machine that speaks all of them.
 
     :ivar requests: path, headers and body of each request.
+    :ivar refuses: whether it answers each request with 401 and the headers it was sent.
     """
 
     def __init__(self) -> None:
+        self.refuses = False
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
         outer = self
 
@@ -64,8 +69,10 @@ class FourApis:
                 text = "".join(f"event: {one.get('type', 'message')}\ndata: {json.dumps(one)}\n\n" for one in events)
                 if path.endswith("/completions"):
                     text += "data: [DONE]\n\n"
-                self.send_response(200)
-                self.send_header("content-type", "text/event-stream")
+                if outer.refuses:
+                    text = json.dumps({"error": {"message": f"refused: {dict(self.headers.items())}"}})
+                self.send_response(401 if outer.refuses else 200)
+                self.send_header("content-type", "application/json" if outer.refuses else "text/event-stream")
                 self.send_header("content-length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text.encode())
@@ -91,21 +98,22 @@ def apis() -> Iterator[FourApis]:
     made.close()
 
 
+MODELS = [
+    ("groq/openai/gpt-oss-120b", "GROQ_API_KEY", "/chat/completions", ("authorization", "Bearer the-key")),
+    ("openai/gpt-5-mini", "OPENAI_API_KEY", "/responses", ("authorization", "Bearer the-key")),
+    ("anthropic/claude-sonnet-4-6", "ANTHROPIC_API_KEY", "/v1/messages", ("x-api-key", "the-key")),
+    (
+        "google/gemini-2.5-flash",
+        "GEMINI_API_KEY",
+        "/models/gemini-2.5-flash:streamGenerateContent",
+        ("x-goog-api-key", "the-key"),
+    ),
+]
+"""A model of each API: its name, the variable of its key, where it is asked, and the header that carries the key."""
+
+
 @pytest.mark.parametrize("way", ["runtime", "build"])
-@pytest.mark.parametrize(
-    ("name", "variable", "path", "header"),
-    [
-        ("groq/openai/gpt-oss-120b", "GROQ_API_KEY", "/chat/completions", ("authorization", "Bearer the-key")),
-        ("openai/gpt-5-mini", "OPENAI_API_KEY", "/responses", ("authorization", "Bearer the-key")),
-        ("anthropic/claude-sonnet-4-6", "ANTHROPIC_API_KEY", "/v1/messages", ("x-api-key", "the-key")),
-        (
-            "google/gemini-2.5-flash",
-            "GEMINI_API_KEY",
-            "/models/gemini-2.5-flash:streamGenerateContent",
-            ("x-goog-api-key", "the-key"),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "variable", "path", "header"), MODELS)
 def test_a_model_of_the_catalog_at_another_address(
     folder: Path, apis: FourApis, way: str, name: str, variable: str, path: str, header: tuple[str, str]
 ) -> None:
@@ -139,3 +147,36 @@ def test_a_model_of_the_catalog_at_another_address(
     assert headers[header[0]] == header[1]
     assert headers["x-team"] == "search"
     assert body.get("model", name.partition("/")[2]) == name.partition("/")[2]
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+@pytest.mark.parametrize("name", [name for name, *_ in MODELS])
+def test_a_key_is_in_no_output_of_a_run(folder: Path, tmp_path: Path, apis: FourApis, name: str, refuses: bool) -> None:
+    apis.refuses = refuses
+    planted = [f"hunter2-planted-{number}" for number in range(3)]
+    provider = name.partition("/")[0]
+    folder.mkdir()
+    entry = {"baseUrl": apis.address, "headers": {"x-team-token": planted[1], "x-secret": "$PLAIN"}}
+    (folder / "models.json").write_text(json.dumps({"providers": {provider: entry}}))
+    key = {"type": "api_key", "key": f"!echo {planted[0]}", "env": {"PLAIN": planted[2]}}
+    (folder / "auth.json").write_text(json.dumps({provider: key}))
+    trace = tmp_path / "trace.jsonl"
+    arguments = ["--verbose", "--mode", "json", "--model", name, "--trace-hooks", str(trace), "hi"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pi_core", *arguments],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PI_CODING_AGENT_DIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == (1 if refuses else 0), done.stderr
+    ((_, headers, _),) = apis.requests
+    assert all(any(secret in value for value in headers.values()) for secret in planted)
+    (session,) = (folder / "sessions").rglob("*.jsonl")
+    for text in (done.stdout, done.stderr, session.read_text(), trace.read_text()):
+        assert not [secret for secret in planted if secret in text]
+    if refuses:
+        assert "refused: " in done.stdout
