@@ -15,7 +15,9 @@ KILLS = int(os.environ.get("PI_DURABLE_TEST_KILLS", "5"))
 SLOW_SECONDS = float(os.environ.get("PI_DURABLE_TEST_SLOW", "0.05"))
 """How long an answer takes, and a tool before and after its effect: long enough to be killed on the way."""
 
-CONCURRENCY = os.environ.get("PI_DURABLE_TEST_CONCURRENCY", "3")
+AT_A_TIME = 9
+"""Runs at a time, of all workers together."""
+
 SEED = int(os.environ.get("PI_DURABLE_TEST_SEED", "1"))
 TURNS = [["safe"], ["keyed"], ["never"], ["safe", "keyed", "never"], ["never", "never"]]
 
@@ -30,8 +32,9 @@ def test_every_run_ends_whole_and_no_effect_is_doubled(site, monkeypatch: pytest
     monkeypatch.setenv("PI_DURABLE_SITE_SLOW", str(SLOW_SECONDS))
     chance = random.Random(SEED)
     count = 1 if site.url.startswith("sqlite") else 3
+    concurrency = str(AT_A_TIME // count)
     runs = [site.start(f"r{n}", *TURNS, delay=SLOW_SECONDS) for n in range(RUNS)]
-    workers = [site.worker("--concurrency", CONCURRENCY) for _ in range(count)]
+    workers = [site.worker("--concurrency", concurrency) for _ in range(count)]
     whole = RUNS * (len(TURNS) + 1 + sum(map(len, TURNS)))
     for killed in range(KILLS):
         # The next one dies somewhere on the way to its share of the work.
@@ -39,7 +42,7 @@ def test_every_run_ends_whole_and_no_effect_is_doubled(site, monkeypatch: pytest
         site.until(lambda mark=mark: progress(site) >= mark)
         position = chance.randrange(count)
         site.kill(workers[position])
-        workers[position] = site.worker("--concurrency", CONCURRENCY)
+        workers[position] = site.worker("--concurrency", concurrency)
     transcripts = {run: site.ended(run) for run in runs}
 
     unknown = 0
