@@ -14,7 +14,7 @@ from pi_core import ConfigError, SelectionContext
 
 from ._command_runtime import command_runtime
 from ._models_schema import closest
-from .credentials import InvalidCredential, KeyringCredential, key_fault, literal
+from .credentials import InvalidCredential, KeyringCredential, OAuthCredential, key_fault, literal
 from .keys import KeySource
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def login(provider: str, key: str | None, variable: str | None, command: str | N
     runtime = command_runtime()
     store = runtime.credentials
     _warn_of(runtime, provider)
+    if isinstance(store.get(provider), OAuthCredential):
+        click.echo(f"pi: this takes the place of the OAuth login that was stored for {provider}", err=True)
     if variable is not None:
         if not variable.isidentifier() or not variable.isascii():
             raise click.UsageError("--env takes the name of an environment variable, as in --env WORK_OPENAI_KEY")

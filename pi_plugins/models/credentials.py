@@ -116,7 +116,7 @@ class CredentialStore:
         """Store a key, in place of what was there.
 
         :param key: a template; a text that is to be taken as it is goes through :func:`literal` first.
-        :param env: environment variables for this provider only.
+        :param env: environment variables for this provider only; those that were there stay by default.
         :raises ConfigError: the file cannot be read or written.
         """
         self._put(provider, {"type": "api_key", "key": key}, env)
@@ -124,6 +124,7 @@ class CredentialStore:
     def set_keyring(self, provider: str, *, env: Mapping[str, str] | None = None) -> None:
         """Store the note that the key is in the keyring, in place of what was there.
 
+        :param env: environment variables for this provider only; those that were there stay by default.
         :raises ConfigError: the file cannot be read or written.
         """
         self._put(provider, {"type": "keyring"}, env)
@@ -140,11 +141,9 @@ class CredentialStore:
         return self._file.update(change) if self.path.exists() else None
 
     def _put(self, provider: str, entry: dict[str, Any], env: Mapping[str, str] | None) -> None:
-        if env:
-            entry["env"] = dict(env)
-
         def change(stored: dict[str, Any]) -> None:
-            stored[provider] = entry
+            kept = _parse(stored[provider]).env if env is None and provider in stored else env
+            stored[provider] = entry | ({"env": dict(kept)} if kept else {})
 
         self._file.update(change)
 

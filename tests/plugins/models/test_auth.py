@@ -225,6 +225,23 @@ def test_a_provider_nobody_knows_is_stored_with_a_word_about_it(pi: Pi, folder: 
     assert done.stderr == "pi: no provider is called 'gorq' here, did you mean 'groq'?\n"
 
 
+def test_a_new_key_leaves_the_variables_of_its_provider(pi: Pi, folder: Path) -> None:
+    store = CredentialStore(folder / "auth.json")
+    store.set_key("groq", "old", env={"REGION": "eu"})
+    pi("login", "groq", "--key", "new")
+    assert stored(folder) == {"groq": {"type": "api_key", "key": "new", "env": {"REGION": "eu"}}}
+    store.set_key("groq", "new", env={})
+    assert stored(folder) == {"groq": {"type": "api_key", "key": "new"}}
+
+
+def test_a_key_that_takes_the_place_of_another_programs_login_says_so(pi: Pi, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "auth.json").write_text('{"groq": {"type": "oauth", "access": "a", "refresh": "r"}}')
+    done = pi("login", "groq", "--key", "new")
+    assert done.stderr == "pi: this takes the place of the OAuth login that was stored for groq\n"
+    assert stored(folder) == {"groq": {"type": "api_key", "key": "new"}}
+
+
 def test_a_broken_file_is_said_and_stays(pi: Pi, folder: Path) -> None:
     folder.mkdir()
     (folder / "auth.json").write_text("{")
