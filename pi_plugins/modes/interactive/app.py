@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import merge_key_bindings
-from prompt_toolkit.layout import (
-    ConditionalContainer,
-    FormattedTextControl,
-    HSplit,
-    Layout,
-    VerticalAlign,
-    Window,
-)
+from prompt_toolkit.layout import Layout
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 from rich.console import Group
@@ -28,15 +20,16 @@ from rich.text import Text
 
 from pi_core import ImageContent, PiError
 
-from . import marks, theme
+from . import theme
 from ._screen import FRAME_SECONDS, Above, InlineRenderer, TerminalState, open_output, reflows
-from ._text import count, one_line, plain, seconds
+from ._text import plain
 from .blocks import Block
 from .controls import editor_bindings
 from .conversation import Conversation
 from .dialog import Dialog
 from .dialogs import Dialogs
 from .editor import Editor
+from .live import TICK_SECONDS, Live
 from .painter import Painter
 from .paper import Paper
 from .sending import Sender
@@ -49,9 +42,7 @@ if TYPE_CHECKING:
     from pi_plugins.coding_agent import AgentSession, SessionEvent
     from pi_plugins.coding_agent.inputs import Delivery
 
-_TICK_SECONDS: Final = 0.1
 _TWICE_SECONDS: Final = 2.0
-_QUEUE_ROWS: Final = 4
 _REFRESHING: Final = frozenset(
     {"turn_end", "agent_settled", "compaction_end", "thinking_level_changed", "session_info_changed", "notice"}
 )
@@ -72,13 +63,19 @@ class TerminalUi:
         self._output = open_output()
         self.sources: list[CompletionSource] = []
         self.conversation = Conversation(self._columns, clock=clock)
-        self.status = StatusLine()
+        self.status = StatusLine(lambda text: self.conversation.say(text, "warning"))
         self.prompt = Editor(self.sources, self._columns, self._rows)
-        self.dialogs = Dialogs(self._dialog_changed, self._columns)
+        self.dialogs = Dialogs(self._dialog_changed, self._output.get_size)
         self._painter = Painter(self.conversation, Paper(color=color))
-        self._live: list[str] = []
-        self._live_text: StyleAndTextTuples = []
-        self._hint = ""
+        self._live = Live(
+            self.conversation,
+            self._painter,
+            self.prompt,
+            self.dialogs,
+            self.status,
+            size=self._output.get_size,
+            clock=clock,
+        )
         self._interrupted = -_TWICE_SECONDS
         self._escaped = -_TWICE_SECONDS
         self._session: AgentSession | None = None
@@ -93,7 +90,7 @@ class TerminalUi:
 
     def _application(self, environ: Mapping[str, str], color: bool) -> Application[None]:
         style = Style.from_dict(theme.LIVE)
-        layout = Layout(self._container(), focused_element=self.prompt.window)
+        layout = Layout(self._live.container, focused_element=self.prompt.window)
         editing = ~self.dialogs.is_open
         app: Application[None] = Application(
             layout=layout,
@@ -113,103 +110,17 @@ class TerminalUi:
             app.renderer.style, self._output, reflow=reflows(environ), printed=self._painter.last_lines
         )
         app.renderer = renderer
-        above = Above(renderer, self._output, self._printed, self._painter.again)
+        above = Above(renderer, self._output, self._live.printed, self._painter.again)
         app.before_render += above.before_frame
         app.after_render += above.after_frame
         app.after_render += self._frame_done
         return app
-
-    # --- what is drawn ---
-
-    def _container(self) -> HSplit:
-        def lines(make: Callable[[], StyleAndTextTuples]) -> ConditionalContainer:
-            window = Window(FormattedTextControl(make), dont_extend_height=True)
-            return ConditionalContainer(window, Condition(lambda: bool(make())))
-
-        editing = ConditionalContainer(HSplit([self.prompt.window, self.prompt.completions()]), ~self.dialogs.is_open)
-        return HSplit(
-            [
-                lines(lambda: self._live_text),
-                lines(self._activity_text),
-                lines(self._queue_text),
-                Window(height=1),
-                editing,
-                ConditionalContainer(self.dialogs.container(), self.dialogs.is_open),
-                lines(self._status_text),
-            ],
-            align=VerticalAlign.TOP,
-        )
 
     def _columns(self) -> int:
         return self._output.get_size().columns
 
     def _rows(self) -> int:
         return self._output.get_size().rows
-
-    def _printed(self, width: int) -> list[str]:
-        """Make the lines of a frame: those that stay, which are returned, and those that go on."""
-        lines = self._painter.printed(width)
-        rows = self._rows()
-        room = rows - self._other_rows(width, rows)
-        self._live = self._painter.live(width, max(0, min(room, rows * 2 // 3)))
-        self._live_text = [
-            fragment
-            for number, line in enumerate(self._live)
-            for fragment in [*([("", "\n")] if number else []), *to_formatted_text(ANSI(line))]
-        ]
-        return lines
-
-    def _other_rows(self, width: int, rows: int) -> int:
-        """Rows that are needed below what goes on."""
-        self._live_text = []
-        wanted: int = self._app.layout.container.preferred_height(width, rows).preferred
-        return wanted + 1
-
-    def _activity_text(self) -> StyleAndTextTuples:
-        shown: StyleAndTextTuples = []
-        sender = self._sender
-        if sender is not None and sender.command:
-            shown += [
-                ("class:accent", f"{marks.SHELL} "),
-                ("class:title", one_line(sender.command)[: self._columns() - 3]),
-                ("", "\n"),
-            ]
-            for line in sender.output.rstrip("\n").split("\n")[-5:]:
-                shown += [("class:dim", f"  {line[: self._columns() - 3]}"), ("", "\n")]
-        if self.dialogs.open is not None:
-            return shown
-        what = self.conversation.activity or ("Running" if sender is not None and sender.command else "")
-        if not what:
-            return shown
-        sign = marks.SPINNER[int(self._clock() / _TICK_SECONDS) % len(marks.SPINNER)]
-        took = self.conversation.took
-        after = f" · {seconds(took)}" if took >= 1 else ""
-        gap = [("", "\n")] if self._live else []
-        return [*gap, *shown, ("class:accent", f"{sign} "), ("", what), ("class:dim", f"{after} · Esc aborts")]
-
-    def _queue_text(self) -> StyleAndTextTuples:
-        session = self._session
-        if session is None:
-            return []
-        waiting = [("next", text) for text in session.steering.texts] + [
-            ("later", text) for text in session.follow_ups.texts
-        ]
-        shown: StyleAndTextTuples = []
-        width = self._columns()
-        for when, text in waiting[:_QUEUE_ROWS]:
-            line = f"  {when}: {one_line(text)}"
-            shown.append(
-                ("class:dim", ("\n" if shown else "") + (line if len(line) < width else line[: width - 2] + "…"))
-            )
-        if waiting:
-            more = f"{count(len(waiting) - _QUEUE_ROWS, 'more message')} · " if len(waiting) > _QUEUE_ROWS else ""
-            shown.append(("class:dim", f"\n  {more}↑ takes the last one back"[:width]))
-        return shown
-
-    def _status_text(self) -> StyleAndTextTuples:
-        if self._hint:
-            return [("class:warning", f"  {self._hint}"[: self._columns() - 1])]
-        return self.status.draw(self._columns())
 
     def _frame_done(self, app: Application[None]) -> None:
         self._last_breath = self._clock()
@@ -245,14 +156,14 @@ class TerminalUi:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(_TICK_SECONDS)
-            if self.conversation.activity or (self._sender is not None and self._sender.command):
+            await asyncio.sleep(TICK_SECONDS)
+            if self._live.moves:
                 self._app.invalidate()
 
     def attach(self, session: AgentSession) -> None:
         """Show a session and take inputs for it."""
-        self._session = session
-        self._sender = Sender(session, self.conversation, self.prompt)
+        self._session = self._live.session = session
+        self._sender = self._live.sender = Sender(session, self.conversation, self.prompt)
         self.prompt.most_completions = session.settings.autocomplete_max_visible
         self.conversation.attach(session)
         session.subscribe(self._on_event)
@@ -285,11 +196,12 @@ class TerminalUi:
             self.start(self._refresh(self._session))
 
     async def _refresh(self, session: AgentSession) -> None:
-        try:
-            await self.status.refresh(session)
-        except PiError as error:
-            self.conversation.say(str(error), "warning")
+        await self.status.refresh(session)
         self._app.invalidate()
+
+    def as_typed(self, text: str) -> str:
+        """Return what was typed for a text that waits."""
+        return text if self._sender is None else self._sender.as_typed(text)
 
     def start(self, work: Awaitable[None]) -> None:
         """Let something run beside; what it raises is shown."""
@@ -311,7 +223,7 @@ class TerminalUi:
 
     def submit(self, delivery: Delivery) -> None:
         """Send what is typed."""
-        self._hint = ""
+        self._live.hint = ""
         text = self.prompt.take()
         if text.strip():
             self.start(self._submit(text, delivery))
@@ -337,8 +249,7 @@ class TerminalUi:
         if session.bash.active:
             session.bash.abort()
         elif not session.is_idle:
-            sender.give_back_queue()
-            session.abort()
+            self.abort()
         elif self._clock() - self._escaped < _TWICE_SECONDS / 2 and not self.prompt.buffer.text:
             self._escaped = -_TWICE_SECONDS
             action = session.settings.double_escape_action
@@ -346,6 +257,12 @@ class TerminalUi:
                 self.start(sender.send(f"/{action}"))
         else:
             self._escaped = self._clock()
+
+    def abort(self) -> None:
+        """Abort the run; what waited comes back into the editor."""
+        if self._session is not None and self._sender is not None:
+            self._sender.give_back_queue()
+            self._session.abort()
 
     def interrupt(self) -> None:
         """Clear the editor; leave when it was empty twice."""
@@ -357,11 +274,11 @@ class TerminalUi:
             self.exit()
             return
         self._interrupted = now
-        self._hint = "Ctrl-C again leaves" + (", Esc aborts the run" if self.busy else "")
+        self._live.hint = "Ctrl-C again leaves" + (", Esc aborts the run" if self.busy else "")
         asyncio.get_running_loop().call_later(_TWICE_SECONDS, self._forget_hint)
 
     def _forget_hint(self) -> None:
-        self._hint = ""
+        self._live.hint = ""
         self._app.invalidate()
 
     def leave(self) -> None:
@@ -372,7 +289,7 @@ class TerminalUi:
         """Print the next folded thing."""
         block = self.conversation.folds.unfold()
         if block is None:
-            self._hint = "Nothing is folded"
+            self._live.hint = "Nothing is folded"
             asyncio.get_running_loop().call_later(_TWICE_SECONDS, self._forget_hint)
         else:
             self.conversation.add(block)

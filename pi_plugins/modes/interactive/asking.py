@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pi_plugins.coding_agent.questions import Answer, Question
 
@@ -12,6 +12,9 @@ from .ui import Choice
 
 if TYPE_CHECKING:
     from .ui import Ui
+
+
+_ABORT: Final = "c-c"
 
 
 class Asking:
@@ -35,14 +38,22 @@ class Asking:
     async def _value(self, question: Question) -> str | None:
         match question.kind:
             case "select":
-                choices = [Choice(option, option) for option in question.options]
-                chosen = await self._ui.select(
-                    question.title, choices, message=question.message, filter=len(choices) > 9
-                )
-                return None if chosen is None else str(chosen[0].value)
+                return await self._selected(question)
             case "confirm":
                 return "yes" if await self._ui.confirm(question.title, question.message) else "no"
             case "input":
                 return await self._ui.input(question.title, question.prefill)
             case "editor":
                 return await self._ui.editor(question.title, question.prefill)
+
+    async def _selected(self, question: Question) -> str | None:
+        choices = [Choice(option, option) for option in question.options]
+        session = self._ui.session
+        keys = {_ABORT: "abort the run"} if session is not None and session.runs.active else None
+        chosen = await self._ui.select(
+            question.title, choices, message=question.message, filter=len(choices) > 9, keys=keys
+        )
+        if chosen is not None and chosen[1] == _ABORT:
+            self._ui.abort()
+            return None
+        return None if chosen is None else str(chosen[0].value)

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 _KEPT: Final = 100
 """Folded things that can be unfolded."""
 
+LINE: Final = 2_000
+"""Characters of one line that are printed."""
+
+_EMPTY: Final = re.compile(r"\n[ \n]*\n[ \n]*\n")
+
+_LINE_SHOWN: Final = 300
+"""Characters of a line of output that are printed while it is folded."""
+
 Whole: TypeAlias = "Callable[[], RenderableType]"
 """Makes the whole of what is folded, when it is wanted."""
 
@@ -66,26 +74,26 @@ class Folds:
         return Block(self._kept[self._next](), mark=marks.UNFOLDED, style="dim")
 
 
-def folded(lines: list[str], limit: int, *, end: bool = False, style: str = "dim") -> tuple[RenderableType, bool]:
-    """Return some of many lines with a word on how many there are more, and whether there are any.
+def folded(
+    lines: list[str], limit: int, *, end: bool = False, style: str = "dim", longest: int = _LINE_SHOWN
+) -> tuple[RenderableType, bool]:
+    """Return some of many lines with a word on how many there are more, and whether there is more than is shown.
 
     :param limit: lines that are shown.
     :param end: show the last ones.
+    :param longest: characters that are shown of a line.
     """
-    if len(lines) <= limit + 1:
-        return Text("\n".join(lines), style), False
+    fits = len(lines) <= limit + 1
+    kept = lines if fits else lines[-limit:] if end else lines[:limit]
+    shown = Text("\n".join(line if len(line) <= longest else f"{line[:longest]}…" for line in kept), style)
+    if fits:
+        long = any(len(line) > longest for line in lines)
+        return (Group(shown, Text("… longer lines · ctrl-o", "dim italic")) if long else shown), long
     rest = Text(f"… {count(len(lines) - limit, 'more line')} · ctrl-o", "dim italic")
-    shown = Text("\n".join(lines[-limit:] if end else lines[:limit]), style)
     return Group(*([rest, shown] if end else [shown, rest])), True
 
 
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text, safe to print; none when it is empty."""
     safe = _EMPTY.sub("\n\n", plain(text).strip("\n"))
-    return [line[:_LINE] + "…" if len(line) > _LINE else line for line in safe.split("\n")] if safe else []
-
-
-_LINE: Final = 2_000
-"""Characters of one line that are printed."""
-
-_EMPTY: Final = re.compile(r"\n[ \n]*\n[ \n]*\n")
+    return [line[:LINE] + "…" if len(line) > LINE else line for line in safe.split("\n")] if safe else []

@@ -81,6 +81,7 @@ def editor_bindings(editor: Editor, actions: Actions, when: Condition) -> KeyBin
             buffer.delete_before_cursor()
             buffer.newline(copy_margin=False)
         else:
+            editor.complete_command()
             actions.submit("steer")
 
     @on("escape enter")

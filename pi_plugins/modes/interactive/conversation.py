@@ -41,7 +41,7 @@ from pi_plugins.coding_agent.events import (
 from . import marks
 from ._text import seconds, tokens
 from .blocks import Block, Folds
-from .message_view import ending, message_block, notice
+from .message_view import ending, message_block, notice, user_text
 from .plugin_view import PluginRenderers
 from .response import StreamedResponse
 from .tool_view import finished, running
@@ -95,7 +95,11 @@ class Conversation:
         self._asked: dict[str, ToolCallContent] = {}
         self._activity = ""
         self._begun: float | None = None
+        self._failure: Block | None = None
+        """How the last response failed, until it is clear whether it is tried again."""
         self.show_thinking = False
+        self.seen = ""
+        """A text that the user sees already as he has typed it: the next message is not shown when it is this one."""
         self.folds = Folds()
 
     def attach(self, session: AgentSession) -> None:
@@ -200,19 +204,24 @@ class Conversation:
         """Take an event from around the runs."""
         match event:
             case RetryStartEvent():
+                self._failure = None
                 after = seconds(event.delay_ms / 1000)
                 attempt = f"Attempt {event.attempt} of {event.max_attempts} follows in {after}"
                 self.say(f"{event.error.rstrip('.')}. {attempt}", "warning")
                 self._activity = f"Waiting {after} for attempt {event.attempt}"
             case RetryEndEvent():
+                if not event.success and self._activity:
+                    self.add(Block(Text("Aborted", "warning")))
                 self._activity = ""
             case CompactionStartEvent():
+                self._tell_failure()
                 self._activity = "Compacting"
             case CompactionEndEvent():
                 self._compacted(event)
             case PluginErrorEvent():
                 self.say(f"Plugin '{event.plugin}', hook {event.hook}: {event.error}", "warning")
             case NoticeEvent():
+                self._tell_failure()
                 self.say(event.text, event.level)
             case _ if event.type == "agent_start":
                 self._begun, self._activity = self._begun or self._clock(), ""
@@ -229,7 +238,13 @@ class Conversation:
         else:
             self.say(f"The session could not be compacted: {event.error}", "error")
 
+    def _tell_failure(self) -> None:
+        if self._failure is not None:
+            self.add(self._failure)
+            self._failure = None
+
     def _settled(self) -> None:
+        self._tell_failure()
         self._begun, self._activity, self._response = None, "", None
         for call in self._calls.values():
             self._blocks.append(call.block or Block(Text(call.call.name), mark=marks.FAILED, style="error"))
@@ -252,14 +267,20 @@ class Conversation:
         self._blocks += response.take()
         self._response = None
         self._asked.update((call.id, call) for call in message.tool_calls)
+        self._tell_failure()
         end = ending(message)
-        if end is not None:
-            self._blocks.append(end)
+        if end is None:
+            return
+        if message.stop_reason == "error" and self._begun is not None:
+            self._failure = end
+        else:
+            self.add(end)
 
     def show_message(self, message: AgentMessage) -> Awaitable[None] | None:
         """Print a message that is no response and no result."""
         block = message_block(message)
-        if block is None:
+        seen, self.seen = self.seen, ""
+        if block is None or (seen and isinstance(message, UserMessage) and user_text(message) == seen):
             return None
         if self._plugins is None or not self._plugins.wanted(_MESSAGE):
             self._blocks.append(block)

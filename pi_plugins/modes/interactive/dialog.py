@@ -38,7 +38,7 @@ class Dialog:
         selected: int = 0,
     ) -> None:
         self.title = one_line(title)
-        self.message = plain(message).strip("\n").split("\n") if message else []
+        self.message = plain(message).strip("\n")
         self.choices = choices
         self.keys = dict(keys or {})
         self.typed = text is not None

@@ -13,30 +13,37 @@ from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindings, KeyBindi
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, Dimension, FormattedTextControl, HSplit, Window
 from prompt_toolkit.layout.processors import ConditionalProcessor, PasswordProcessor
 from prompt_toolkit.utils import get_cwidth
+from rich.text import Text
 
 from . import marks
 from ._text import cut, one_line
 from .dialog import Dialog
 from .editor import prompt_mark
+from .paper import Paper
 
 if TYPE_CHECKING:
+    from prompt_toolkit.data_structures import Size
     from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.layout import Container
 
 _MESSAGE_ROWS: Final = 10
+_LEAST_MESSAGE_ROWS: Final = 3
 _CHOICE_ROWS: Final = 10
+_OTHER_ROWS: Final = 7
+"""Rows around message and choices: the title, the keys, the status line, and what is empty."""
 
 
 class Dialogs:
     """Shows dialogs, each when the one before it is over.
 
     :param changed: called when one opens or closes.
-    :param columns: gives the columns of the terminal.
+    :param size: gives the size of the terminal.
     """
 
-    def __init__(self, changed: Callable[[], None], columns: Callable[[], int]) -> None:
+    def __init__(self, changed: Callable[[], None], size: Callable[[], Size]) -> None:
         self._changed = changed
-        self._columns = columns
+        self._size = size
+        self._paper = Paper(styles=False)
         self._lock = asyncio.Lock()
         self.open: Dialog | None = None
         self.waiting = 0
@@ -76,7 +83,7 @@ class Dialogs:
         self.list = Window(FormattedTextControl(self._list, focusable=True, show_cursor=False), dont_extend_height=True)
         return HSplit(
             [
-                Window(FormattedTextControl(self._head), wrap_lines=True, dont_extend_height=True),
+                Window(FormattedTextControl(self._head), dont_extend_height=True),
                 ConditionalContainer(self.window, Condition(lambda: self._now.typed)),
                 ConditionalContainer(self.list, Condition(lambda: bool(self._now.choices))),
                 Window(FormattedTextControl(self._hint), dont_extend_height=True),
@@ -98,21 +105,36 @@ class Dialogs:
         return self.list
 
     def _head(self) -> StyleAndTextTuples:
-        dialog = self._now
+        dialog, width = self._now, self._size().columns
         more = f"  ({self.waiting - 1} more wait)" if self.waiting > 1 else ""
-        shown: StyleAndTextTuples = [("class:accent", f"{marks.QUESTION} "), ("class:title", dialog.title)]
+        message, room = self._message_rows()
+        dialog.scroll = max(0, min(dialog.scroll, len(message) - room))
+        if message:
+            title = [cut(dialog.title, width - 3 - len(more))]
+        else:
+            title = [line.strip() for line in self._paper.lines(Text(dialog.title), width - 1 - len(more))]
+        shown: StyleAndTextTuples = [("class:accent", f"{marks.QUESTION} "), ("class:title", "\n  ".join(title))]
         shown.append(("class:dim", more))
-        rows = dialog.message[dialog.scroll : dialog.scroll + _MESSAGE_ROWS]
-        shown += [("", f"\n  {row}") for row in rows]
-        left = len(dialog.message) - dialog.scroll - len(rows)
+        rows = message[dialog.scroll : dialog.scroll + room]
+        shown += [("", f"\n{row}") for row in rows]
+        left = len(message) - dialog.scroll - len(rows)
         if left > 0 or dialog.scroll:
             shown.append(("class:dim", f"\n  … {left} more lines below · PgUp PgDn"))
         if rows:
             shown.append(("", "\n"))
         return shown
 
+    def _message_rows(self) -> tuple[list[str], int]:
+        """Return the rows of the message, and how many of them there is room for."""
+        dialog, size = self._now, self._size()
+        if not dialog.message:
+            return [], _MESSAGE_ROWS
+        room = size.rows - _OTHER_ROWS - min(len(dialog.choices), _CHOICE_ROWS)
+        lines = self._paper.lines(Text(dialog.message), size.columns - 1)
+        return lines, max(_LEAST_MESSAGE_ROWS, min(_MESSAGE_ROWS, room))
+
     def _list(self) -> StyleAndTextTuples:
-        dialog, width = self._now, self._columns()
+        dialog, width = self._now, self._size().columns
         found = dialog.found
         if not found:
             return [("class:dim", "  nothing like this")]
@@ -145,7 +167,7 @@ class Dialogs:
             parts.append("Ctrl-J new line")
         parts += [f"{_key_name(key)} {what}" for key, what in dialog.keys.items()]
         parts.append("Esc leave")
-        return [("class:dim", "\n".join(_filled(parts, self._columns() - 1)))]
+        return [("class:dim", "\n".join(_filled(parts, self._size().columns - 1)))]
 
     # --- keys ---
 
@@ -204,8 +226,9 @@ class Dialogs:
 
     def _page(self, step: int) -> None:
         dialog = self._now
-        if len(dialog.message) > _MESSAGE_ROWS:
-            dialog.scroll = max(0, min(len(dialog.message) - _MESSAGE_ROWS, dialog.scroll + step * (_MESSAGE_ROWS - 1)))
+        message, room = self._message_rows()
+        if len(message) > room:
+            dialog.scroll = max(0, min(len(message) - room, dialog.scroll + step * (room - 1)))
         else:
             dialog.move(step * _CHOICE_ROWS)
 

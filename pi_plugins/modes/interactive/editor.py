@@ -128,6 +128,15 @@ class Editor:
         self.buffer.apply_completion(state.current_completion)
         return True
 
+    def complete_command(self) -> None:
+        """Where only the beginning of a command is typed, take the first one that is offered."""
+        text, state = self.buffer.text, self.buffer.complete_state
+        if state is None or not text.startswith("/") or " " in text or "\n" in text:
+            return
+        names = [f"/{completion.text.rstrip()}" for completion in state.completions]
+        if text not in names and names[0].startswith(text):
+            self.buffer.apply_completion(state.completions[0])
+
     async def open_external(self, command: str | None) -> None:
         """Edit the text in another program.
 

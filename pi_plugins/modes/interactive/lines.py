@@ -80,6 +80,7 @@ class LineUi:
         except OSError:
             data = b""
         if not data:
+            self._write("\n")
             self._line(None)
             self.exit()
             return
@@ -91,6 +92,8 @@ class LineUi:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(text)
         elif text is not None and text.strip():
+            if self._session is not None and self._session.is_idle:
+                self.conversation.seen = text
             self.start(self.send(text, delivery="steer"))
 
     def _interrupt(self) -> None:
@@ -100,11 +103,15 @@ class LineUi:
         elif session is not None and session.bash.active:
             session.bash.abort()
         elif session is not None and not session.is_idle:
-            if self._sender is not None:
-                self._sender.give_back_queue()
-            session.abort()
+            self.abort()
         else:
             self.exit()
+
+    def abort(self) -> None:
+        """Abort the run; what waited is printed, to be typed again."""
+        if self._session is not None and self._sender is not None:
+            self._sender.give_back_queue()
+            self._session.abort()
 
     def attach(self, session: AgentSession) -> None:
         """Show a session and take inputs for it."""
@@ -120,7 +127,8 @@ class LineUi:
     def _on_event(self, event: SessionEvent) -> Awaitable[None] | None:
         if isinstance(event, ToolExecutionStartEvent):
             self._flush()
-            self._write("\n" + "\n".join(self._painter.live(self._columns(), 1)) + " …\n")
+            line = "\n".join(self._painter.live(self._columns(), 1))
+            self._write(f"\n{line.removesuffix('…')}…\n")
         if event.type == "agent_settled":
             self._flush()
             self._prompt()
@@ -157,6 +165,10 @@ class LineUi:
         self.show(f"pi  {session.model.provider}/{session.model.id}")
         self.show("A line is sent as it ends. /help lists commands, Ctrl-C aborts, Ctrl-D leaves.")
         self._prompt()
+
+    def as_typed(self, text: str) -> str:
+        """Return what was typed for a text that waits."""
+        return text if self._sender is None else self._sender.as_typed(text)
 
     def start(self, work: Awaitable[None]) -> None:
         """Let something run beside; what it raises is shown."""
@@ -217,9 +229,14 @@ class LineUi:
             found = list(choices)
             while True:
                 self._list(found)
-                others = "".join(f", 'NUMBER {key}' to {what}" for key, what in (keys or {}).items())
+                others = "".join(
+                    f", Ctrl-C to {what}" if key == "c-c" else f", 'NUMBER {key}' to {what}"
+                    for key, what in (keys or {}).items()
+                )
                 words = ", a word to look for" if filter else ""
                 answer = await self._ask(f"Number{words}{others}, nothing to leave: ")
+                if answer is None and "c-c" in (keys or {}):
+                    return found[0], "c-c"
                 if not (answer or "").strip():
                     return None
                 number, _, key = str(answer).strip().partition(" ")

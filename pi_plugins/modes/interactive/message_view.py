@@ -18,7 +18,7 @@ from pi_plugins.sessions.messages import (
 from . import marks
 from ._markdown import Answer
 from ._text import plain, tokens
-from .blocks import Block, folded, lines_of
+from .blocks import LINE, Block, folded, lines_of
 from .tool_view import image_name
 
 _USER_SHOWN: Final = 20
@@ -56,13 +56,18 @@ def message_block(message: AgentMessage) -> Block | None:
     return None
 
 
+def user_text(message: UserMessage) -> str:
+    """Return the text of a message."""
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(block.text for block in message.content if isinstance(block, TextContent))
+
+
 def _user(message: UserMessage) -> Block:
-    content = message.content
-    blocks = [TextContent(text=content)] if isinstance(content, str) else content
-    text = "\n".join(block.text for block in blocks if isinstance(block, TextContent))
-    images = [Text(image_name(block), "dim") for block in blocks if isinstance(block, ImageContent)]
+    text = user_text(message)
+    images = [Text(image_name(block), "dim") for block in message.content if isinstance(block, ImageContent)]
     lines = lines_of(text)
-    shown, more = folded(lines, _USER_SHOWN, style="user")
+    shown, more = folded(lines, _USER_SHOWN, style="user", longest=LINE)
     return Block(
         Group(shown, *images) if images else shown,
         mark=marks.PROMPT,
@@ -94,7 +99,7 @@ def _command(message: BashExecutionMessage) -> Block:
 
 
 def _summary(title: str, summary: str) -> Block:
-    shown, more = folded(lines_of(summary), 4)
+    shown, more = folded(lines_of(summary), 4, longest=LINE)
     return Block(
         Group(Text(title, "bold"), shown),
         mark=marks.NOTE,

@@ -38,7 +38,9 @@ class Paper:
             markup=False,
             emoji=False,
             legacy_windows=False,
+            # Without a height, too, the width would not count where TERM is dumb.
             width=80,
+            height=24,
         )
         self._marks: dict[tuple[str, str], str] = {}
 

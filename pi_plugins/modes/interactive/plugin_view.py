@@ -61,5 +61,10 @@ class PluginRenderers:
         if (plugin, hook) in self._named:
             return
         self._named.add((plugin, hook))
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        self._say(f"Plugin '{plugin}', hook {hook}: {what}. It is shown without the plugin.")
+        self._say(f"{blame(plugin, hook, error)}. It is shown without the plugin.")
+
+
+def blame(plugin: str, hook: str, error: BaseException) -> str:
+    """Return who failed at what, and why."""
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"Plugin '{plugin}', hook {hook}: {what}"

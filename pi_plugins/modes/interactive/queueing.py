@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pi_plugins.coding_agent.inputs import SlashCommand
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 _DROP: Final = "c-x"
 
 
-def queue_command(ui: Ui) -> SlashCommand:
-    """Return the command."""
+def queue_command(ui: Ui, as_typed: Callable[[str], str]) -> SlashCommand:
+    """Return the command.
+
+    :param as_typed: returns what was typed for a text that waits.
+    """
 
     async def run(arguments: str, session: AgentSession) -> str | None:
         queues = (("next", session.steering), ("later", session.follow_ups))
@@ -26,7 +30,7 @@ def queue_command(ui: Ui) -> SlashCommand:
         if not waiting:
             return "Nothing waits"
         texts = {id(queue): queue.texts for _, queue, _ in waiting}
-        choices = [Choice(entry, one_line(texts[id(entry[1])][entry[2]]), entry[0]) for entry in waiting]
+        choices = [Choice(entry, one_line(as_typed(texts[id(entry[1])][entry[2]])), entry[0]) for entry in waiting]
         chosen = await ui.select(
             "Messages that wait", choices, message="Enter takes one back into the editor.", keys={_DROP: "drop"}
         )
@@ -38,7 +42,7 @@ def queue_command(ui: Ui) -> SlashCommand:
             return "It was sent meanwhile"
         queue.take(number)
         if chosen[1] != _DROP:
-            ui.set_editor_text(text)
+            ui.set_editor_text(as_typed(text))
             return None
         return "Dropped"
 

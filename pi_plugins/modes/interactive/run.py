@@ -95,6 +95,9 @@ class Front(Ui, Protocol):
     async def send(self, text: str, images: Sequence[ImageContent] = ()) -> None:
         """Send an input as if it were typed, as soon as there is a session."""
 
+    def as_typed(self, text: str) -> str:
+        """Return what was typed for a text that waits."""
+
     def start(self, work: Awaitable[None]) -> None:
         """Let something run beside; what it raises is shown."""
 
@@ -147,7 +150,7 @@ class _Interactive:
         if session is None:
             return 0
         offer_commands(session, ui, prepared)
-        session.commands.offer(OWNER, [queue_command(ui)])
+        session.commands.offer(OWNER, [queue_command(ui, ui.as_typed)])
         ui.attach(session)
         self._greet(session, prepared)
         await self._show_transcript(session)

@@ -40,6 +40,7 @@ class Sender:
         self._session = session
         self._conversation = conversation
         self._editor = editor
+        self._typed: dict[str, str] = {}
         self.command = ""
         """The command of the user that runs; empty when none does."""
         self.output = ""
@@ -65,10 +66,23 @@ class Sender:
             pictures = [*images, *await asyncio.to_thread(named_images, text, self._session.cwd)]
             if not text.startswith("/"):
                 await self._session.compactor.wait()
-            await self._session.submit(text, pictures, delivery=delivery)
+            await self._submit(text, pictures, delivery)
         except PiError as error:
             self._conversation.say(str(error), "error")
             self._editor.give_back([text])
+
+    async def _submit(self, text: str, images: Sequence[ImageContent], delivery: Delivery) -> None:
+        """Submit a text, and remember what was typed when it waits as something else: a template, a skill."""
+        if await self._session.submit(text, images, delivery=delivery) != "queued":
+            return
+        steering, later = self._session.steering.texts, self._session.follow_ups.texts
+        waits_as = (steering if delivery == "steer" else later)[-1]
+        waiting = {*steering, *later}
+        self._typed = {long: typed for long, typed in self._typed.items() if long in waiting} | {waits_as: text}
+
+    def as_typed(self, text: str) -> str:
+        """Return what was typed for a text that waits."""
+        return self._typed.get(text, text)
 
     async def _run(self, line: ShellLine) -> None:
         bash = self._session.bash
@@ -95,7 +109,7 @@ class Sender:
         """Take what waits in the queues back into the editor."""
         steering, later = self._session.clear_queue()
         if steering or later:
-            self._editor.give_back([*steering, *later])
+            self._editor.give_back(map(self.as_typed, [*steering, *later]))
 
     def take_back_last(self) -> bool:
         """Take the message that was queued last back into the editor; ``False`` when none waits."""
@@ -104,6 +118,6 @@ class Sender:
                 last = len(queue) - 1
                 text = queue.texts[last]
                 queue.take(last)
-                self._editor.give_back([text])
+                self._editor.give_back([self.as_typed(text)])
                 return True
         return False

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.utils import get_cwidth
 
+from pi_core import HookError
+
 from ._text import one_line, tokens
+from .plugin_view import blame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prompt_toolkit.formatted_text import StyleAndTextTuples
 
     from pi_plugins.coding_agent import AgentSession
@@ -17,9 +22,14 @@ _HOOK = "status_line"
 
 
 class StatusLine:
-    """Keeps what the status line says; it is found out when something changed, not when it is drawn."""
+    """Keeps what the status line says; it is found out when something changed, not when it is drawn.
 
-    def __init__(self) -> None:
+    :param say: tells the user about a plugin that fails, once for each way it does.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._told: set[str] = set()
         self._left: list[str] = []
         self._right: list[str] = []
         self._given: dict[str, str] = {}
@@ -35,8 +45,15 @@ class StatusLine:
     async def refresh(self, session: AgentSession) -> None:
         """Find out what there is to say about a session."""
         self._look(session)
-        parts = await session.call_hook(_HOOK, (), session=session)
-        self._plugins = [one_line(str(text)) for _, texts in parts for text in texts]
+        try:
+            parts = await session.call_hook(_HOOK, (), session=session)
+            self._plugins = [one_line(str(text)) for _, texts in parts for text in texts]
+        except HookError as error:
+            self._plugins = []
+            told = f"{blame(error.plugin, _HOOK, error.__cause__ or error)}. The status line does without."
+            if told not in self._told:
+                self._told.add(told)
+                self._say(told)
 
     def _look(self, session: AgentSession) -> None:
         model, stats = session.model, session.stats()

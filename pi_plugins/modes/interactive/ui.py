@@ -97,6 +97,9 @@ class Ui(Protocol):
     def clear(self) -> None:
         """Clear the screen; what has scrolled away stays."""
 
+    def abort(self) -> None:
+        """Abort the run; what waited comes back into the editor."""
+
     def exit(self) -> None:
         """Leave, as soon as the current command is done."""
 

@@ -119,6 +119,11 @@ class FakeUi:
         """Forget what was shown."""
         self.shown.clear()
 
+    def abort(self) -> None:
+        """Abort the run."""
+        if self.session is not None:
+            self.session.abort()
+
     def exit(self) -> None:
         """Note that it is over."""
         self.left = True

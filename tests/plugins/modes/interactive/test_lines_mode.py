@@ -75,3 +75,19 @@ def test_a_plugin_can_end_it_when_nothing_goes_on_any_more(pi: Pi, talk: Play) -
         terminal.type("go\n")
         assert terminal.ends() == 0
     assert [message["role"] for message in messages(pi.folder)] == ["user", "assistant"]
+
+
+def test_what_was_typed_is_on_the_screen_once(talk: Play) -> None:
+    with talk([[{"text": "An answer."}]]) as terminal:
+        terminal.type("a question\n")
+        terminal.wait("An answer.")
+        shown = terminal.wait("\n>")
+    assert shown.count("a question") == 1
+
+
+def test_lines_are_as_wide_as_the_terminal(talk: Play) -> None:
+    with talk([[{"text": "word " * 30}]], columns=40) as terminal:
+        terminal.type("go\n")
+        shown = terminal.wait("word word")
+        terminal.wait(lambda shown: shown.count("word") == 30)
+    assert "\n  word word word word word word word\n" in shown + "\n"

@@ -261,3 +261,26 @@ def test_a_second_terminal_on_a_session_is_offered_a_copy(play: Play) -> None:
         with play([], "--session-id", "shared", ready="The session is in use") as second:
             second.type("y")
             second.wait(f"{PROMPT} hello")
+
+
+def test_enter_takes_the_command_whose_beginning_is_typed(play: Play) -> None:
+    with play([]) as terminal:
+        terminal.type("/hel")
+        terminal.wait("  /help")
+        terminal.key("enter")
+        terminal.wait("  /trust ")
+
+
+def test_a_queued_template_is_taken_back_as_it_was_typed(play: Play, pi: Pi) -> None:
+    folder = pi.folder / ".pi" / "agent" / "prompts"
+    folder.mkdir(parents=True)
+    (folder / "greet.md").write_text("Say hello to $1, and be kind", encoding="utf-8")
+    with play([[{"text": ["One.", {"gate": "go"}]}]]) as terminal:
+        terminal.enter("first")
+        terminal.wait("One.")
+        terminal.enter("/greet Ada")
+        terminal.wait("next: /greet Ada")
+        terminal.key("escape")
+        terminal.wait("Aborted")
+        shown = terminal.wait(f"{PROMPT} /greet Ada")
+    assert "be kind" not in shown

@@ -207,3 +207,41 @@ def test_the_session_keeps_what_was_said(play: Play) -> None:
         assert terminal.ends() == 0
         assert "pi --session" in terminal.text
         assert [message["role"] for message in messages(terminal.folder)] == ["user", "assistant"]
+
+
+def test_a_request_that_is_tried_again_is_one_line_and_can_be_given_up(play: Play) -> None:
+    with play([[{"error": "Overloaded", "status": 429}]], environ={"PI_RETRY_ENABLED": "true"}) as terminal:
+        terminal.enter("go")
+        terminal.wait("Overloaded. Attempt 1 of 3 follows")
+        terminal.key("escape")
+        shown = terminal.wait("Aborted")
+    assert shown.count("Overloaded") == 1
+    assert "wait a little" not in shown
+
+
+def test_a_status_line_that_fails_is_named_once(play: Play, pi: Pi) -> None:
+    plugin = pi.folder / "drawing.py"
+    plugin.write_text(
+        "from pi_core import hookimpl\n@hookimpl\nasync def status_line(session):\n    raise ValueError('no ink')\n",
+        encoding="utf-8",
+    )
+    with play([[{"text": "One."}], [{"text": "Two."}]], "-e", str(plugin)) as terminal:
+        terminal.enter("first")
+        terminal.wait("One.")
+        terminal.enter("second")
+        terminal.wait("Two.")
+        terminal.wait("2.4k")
+        shown = terminal.scrolled
+    assert shown.count("no ink") == 1
+    assert "Plugin 'drawing', hook status_line" in shown
+
+
+def test_a_very_long_line_of_output_is_folded(play: Play) -> None:
+    command = "printf 'x%.0s' $(seq 1500); printf '|end'"
+    with play([[{"call": "bash", "arguments": {"command": command}}], [{"text": "Done."}]]) as terminal:
+        terminal.enter("go")
+        shown = terminal.wait("Done.")
+        assert "longer lines · ctrl-o" in shown
+        assert shown.count("x" * 78) == 3
+        terminal.key("ctrl-o")
+        terminal.wait("x|end")
