@@ -79,29 +79,35 @@ class PostgresLiveness:
     def __init__(self, url: URL, worker: str) -> None:
         self._address = url.set(drivername="postgresql").render_as_string(hide_password=False)
         self._worker = worker
+        self._held = False
         self._connection = self._connect()
+        self.keep()
 
     def _connect(self) -> psycopg.Connection[tuple[bool]]:
         # The server notices within half a minute that a machine is gone without a word.
         alive = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=4"
-        connection = psycopg.connect(self._address, autocommit=True, options=alive)
-        connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [self._worker])
-        return connection
+        return psycopg.connect(self._address, autocommit=True, options=alive)
+
+    def _lock(self, worker: str) -> bool:
+        row = self._connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [worker]).fetchone()
+        return row is not None and row[0]
 
     def keep(self) -> None:
-        """Take the lock again if the connection was lost."""
+        """Take the lock again if the connection was lost, as soon as the server knows that too."""
         try:
             self._connection.execute("SELECT true")
         except psycopg.Error:
             with suppress(psycopg.Error):
                 self._connection.close()
+            self._held = False
             self._connection = self._connect()
+        if not self._held:
+            self._held = self._lock(self._worker)
 
     @contextmanager
     def dead(self, worker: str) -> Iterator[bool]:
         """Say whether a worker is dead; while it is, nobody else is told so."""
-        row = self._connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [worker]).fetchone()
-        free = row is not None and row[0]
+        free = self._lock(worker)
         try:
             yield free
         finally:

@@ -17,6 +17,7 @@ from dbos import DBOS, StepReservation
 from dbos import error as engine_error
 
 from pi_core import (
+    AbortSignal,
     Agent,
     AgentMessage,
     AssistantMessage,
@@ -199,7 +200,7 @@ class DurableRun:
         async def request() -> Json:
             with self._working():
                 if self._admit is not None:
-                    await self._admit(model, context)
+                    await _unless_aborted(self._admit(model, context), options.signal)
                 async with self._feed.during_step():
                     stream = await proceed()
                     opened.set()
@@ -343,6 +344,20 @@ async def _forward(
             await close()
     settled = getattr(stream, "settled", None)
     return settled[0] if settled is not None else None
+
+
+async def _unless_aborted(waiting: Awaitable[None], signal: AbortSignal | None) -> None:
+    """Wait for something, but not on when the signal is aborted."""
+    task = asyncio.ensure_future(waiting)
+    stop = signal.on_abort(lambda: cast("None", task.cancel())) if signal is not None else None
+    try:
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()
+    finally:
+        task.cancel()
+        if stop is not None:
+            stop()
 
 
 async def _end(task: asyncio.Future[Json]) -> None:

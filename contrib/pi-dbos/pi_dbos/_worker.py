@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,9 @@ _QUEUE_SECONDS: Final = 0.2
 _REFUSED_EVERY: Final = 5
 """Runs of other builds are looked for at every fifth scan."""
 _REFUSED_MOST: Final = 100
+_UNSTARTED_MOST: Final = 10
+"""A run that was given to this worker and that it has not begun after so many scans is put back."""
+
 _FOR_EVER: Final = 10**9
 
 
@@ -75,7 +79,7 @@ class Worker:
         self._say = say
         self._on_agent = on_agent
         self._active: dict[str, _Active] = {}
-        self._unstarted: set[str] = set()
+        self._unstarted: Counter[str] = Counter()
         self._refused: set[str] = set()
         self._client: DBOSClient | None = None
         self._limits: Limits | None = None
@@ -168,11 +172,12 @@ class Worker:
     def _rescue(self, client: DBOSClient, alive: Liveness) -> None:
         """Take over what workers had that are dead, and what this one was given and never began."""
         pending = _pending(client)
-        lost = {run.workflow_id for run in pending if run.executor_id == self.name} - self._active.keys()
-        for run in pending:
-            if run.workflow_id in lost & self._unstarted:
+        given = [run for run in pending if run.executor_id == self.name and run.name == RUN]
+        unstarted = [run for run in given if run.workflow_id not in self._active]
+        self._unstarted = Counter({run.workflow_id: self._unstarted[run.workflow_id] + 1 for run in unstarted})
+        for run in unstarted:
+            if self._unstarted[run.workflow_id] > _UNSTARTED_MOST:
                 self._take_over(client, run)
-        self._unstarted = lost
         workers = {run.executor_id for run in pending if run.executor_id}
         for worker in workers - {self.name}:
             with alive.dead(worker) as dead:
