@@ -146,7 +146,7 @@ def test_a_blocked_plugin_is_not_imported(installed: Installed, tmp_path: Path, 
     arguments = ["-p", "--model", "scripted/scripted", "--tools", "shout", "go"]
     done = installed.run(*arguments, script=SHOUT, PI_BLOCK=name, MARKER=str(marker))
     assert done.returncode == 1
-    assert "There is no tool 'shout'" in done.stderr
+    assert "there is no tool 'shout'" in done.stderr
     assert not marker.exists()
 
 
