@@ -12,6 +12,7 @@ MASK: Final = "***"
 _NAME: Final = r"(?i)(authorization|api[-_]?key|secret|password|passwd|cookie|credential|token$)"
 _TEXT: Final = r"(?i)\b(bearer\s+|sk-|ghp_|xox[bp]-|AIza)[A-Za-z0-9._\-]{8,}"
 _USER: Final = r"(?<=://)[^/@\s]+@"
+_QUERY: Final = r"(?i)([?&][\w.-]*(?:key|token|secret|password|signature)=)[^&#\s\"']+"
 
 
 def is_secret_name(name: str) -> bool:
@@ -20,8 +21,8 @@ def is_secret_name(name: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without what looks like a key, and without the user of an address."""
-    return re.sub(_USER, f"{MASK}@", re.sub(_TEXT, MASK, text))
+    """Return a text without what looks like a key, and without the user and the keys of an address."""
+    return re.sub(_QUERY, rf"\1{MASK}", re.sub(_USER, f"{MASK}@", re.sub(_TEXT, MASK, text)))
 
 
 def masked(value: Any, name: str = "") -> Any:

@@ -24,6 +24,18 @@ def test_keys_and_users_of_addresses_are_cut_out_of_texts() -> None:
     assert without_secrets(text) == f"{MASK}, {MASK}, http://{MASK}@host/x?y"
 
 
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://a.example/v1?key=planted", "https://a.example/v1?key=***"),
+        ("https://a.example/?v=1&api-key=planted&w=2", "https://a.example/?v=1&api-key=***&w=2"),
+        ("https://a.example/?keys=2", "https://a.example/?keys=2"),
+    ],
+)
+def test_keys_are_cut_out_of_the_query_of_an_address(address: str, shown: str) -> None:
+    assert without_secrets(f'got "{address}"') == f'got "{shown}"'
+
+
 def test_values_are_masked_at_any_depth() -> None:
     value = {"a": [{"apiKey": "x", "n": 1}], "token": ["y"], "password": None, "cookie": False}
     assert masked(value) == {"a": [{"apiKey": MASK, "n": 1}], "token": MASK, "password": None, "cookie": False}

@@ -104,7 +104,7 @@ def test_a_name_that_no_provider_can_have_costs_itself(path: Path, name: str, sa
         ({"baseUrl": "https://"}, '{p}.baseUrl: {address}, got "https://"'),
         ({"baseUrl": "https://a.example/\x00"}, r'{p}.baseUrl: {address}, got "https://a.example/\u0000"'),
         ({"baseUrl": "https://me:sk-planted@a.example/v1"}, '{p}.baseUrl: {address}, got "https://***@a.example/v1"'),
-        ({"baseUrl": "https://a.example/v1?key=1"}, '{p}.baseUrl: {address}, got "https://a.example/v1?key=1"'),
+        ({"baseUrl": "https://a.example/v1?key=1"}, '{p}.baseUrl: {address}, got "https://a.example/v1?key=***"'),
         ({"apiKey": 12345678}, "{p}.apiKey: expected a text, got a number"),
         ({"headers": {"x": 12345678}}, "{p}.headers.x: expected a text, got a number"),
         ({"authHeader": "yes"}, '{p}.authHeader: expected true or false, got "yes"'),
