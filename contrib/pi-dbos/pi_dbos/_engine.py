@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from pi_core import ConfigError
@@ -107,8 +108,31 @@ def launch(url: URL, *, version: str, executor: str) -> None:
         "serializer": DBOSPortableJSONSerializer(),
         "log_level": "ERROR",
     }
+    if is_sqlite(url):
+        config["system_database_engine"] = _serial(url)
+        config["run_migrations"] = False
     DBOS(config=config)
     DBOS.launch()
+
+
+def _serial(url: URL) -> Engine:
+    """Make what the engine talks to SQLite with: each transaction has the database for itself from its beginning.
+
+    Otherwise one would begin with its first change, and two workers that count what a limit leaves could both take it.
+    """
+    made = create_engine(url, pool_size=20, max_overflow=0, pool_timeout=30)
+
+    @event.listens_for(made, "connect")
+    def connected(connection: sqlite3.Connection, record: object) -> None:
+        connection.isolation_level = None
+        connection.execute("PRAGMA busy_timeout=30000")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(made, "begin")
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return made
 
 
 def _unusable(url: URL, error: Exception) -> ConfigError:
