@@ -16,7 +16,7 @@ from prompt_toolkit.utils import get_cwidth
 from rich.text import Text
 
 from . import marks
-from ._text import cut, one_line
+from ._text import cut, one_line, plain
 from .dialog import Dialog
 from .editor import prompt_mark
 from .paper import Paper
@@ -142,12 +142,12 @@ class Dialogs:
         first = max(0, min(dialog.selected - _CHOICE_ROWS // 2, len(found) - _CHOICE_ROWS))
         shown: StyleAndTextTuples = []
         rows = found[first : first + _CHOICE_ROWS]
-        column = min(max((get_cwidth(choice.label) for choice in rows), default=0), max(10, width // 2))
+        column = min(max((get_cwidth(choice.label) for choice in rows), default=0), max(10, width * 3 // 5))
         for number, choice in enumerate(rows, first):
             chosen = number == dialog.selected
             mark = f"{marks.CHOSEN} " if chosen else "  "
             digit = f"{number + 1}. " if dialog.numbered else ""
-            label = cut(one_line(choice.label), width - 3 - len(digit))
+            label = cut(" ".join(plain(choice.label).splitlines()), width - 3 - len(digit))
             shown.append(("class:chosen" if chosen else "", f"{mark}{digit}{label}"))
             room = width - 5 - len(digit) - max(column, get_cwidth(label))
             if choice.detail and room > 8:

@@ -44,7 +44,7 @@ def play(pi: Pi) -> Callable[..., Terminal]:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
         environ = {"PI_STAGE": str(pi.folder / "stage.json"), **options.pop("environ", {})}
-        model = ["-e", str(STAGE), "--model", "stage/stage"]
+        model = ["-e", str(STAGE), "--model", environ.get("PI_STAGE_MODEL", "stage/stage")]
         terminal = Terminal(pi, *model, *arguments, environ=environ, **options)
         terminal.wait(ready)
         return terminal

@@ -26,13 +26,14 @@ from pi_core import (
     hookimpl,
 )
 
+_PROVIDER, _, _ID = os.environ.get("PI_STAGE_MODEL", "stage/stage").partition("/")
 MODEL = Model(
-    id="stage", name="Stage", api="stage", provider="stage", reasoning=True, context_window=100_000, max_tokens=4096
+    id=_ID, name="Stage", api="stage", provider=_PROVIDER, reasoning=True, context_window=100_000, max_tokens=4096
 )
 
 
 class StagePlugin:
-    """Registers the model ``stage/stage``."""
+    """Registers the model ``stage/stage``, under the name of ``PI_STAGE_MODEL``."""
 
     api = "stage"
 
@@ -46,7 +47,7 @@ class StagePlugin:
 
     @hookimpl
     async def resolve_model(self, name: str | None) -> Model | None:
-        return MODEL if name in ("stage/stage", "stage") else None
+        return MODEL if name == f"{_PROVIDER}/{_ID}" else None
 
     async def stream(self, model: Model, context: Context, options: StreamOptions) -> AsyncIterator[StreamEvent]:
         replies = self._replies

@@ -148,16 +148,16 @@ class Terminal:
             for _ in range(10):
                 self.read(0.1)
             SCREENS.mkdir(exist_ok=True)
-            path.write_text(self._comparable(self.text) + "\n", encoding="utf-8")
+            path.write_text(self.comparable(self.text) + "\n", encoding="utf-8")
             return
         wanted = path.read_text(encoding="utf-8").rstrip("\n")
         try:
-            self.wait(lambda shown: self._comparable(shown) == wanted)
+            self.wait(lambda shown: self.comparable(shown) == wanted)
         except AssertionError:
-            assert self._comparable(self.text) == wanted, f"{path.name} is another screen"
+            assert self.comparable(self.text) == wanted, f"{path.name} is another screen"
 
     @staticmethod
-    def _comparable(text: str) -> str:
+    def comparable(text: str) -> str:
         """The screen without what differs from run to run: spinners, durations, ids and temporary folders."""
         text = _SPINNER.sub("⠋", text)
         text = re.sub(r"[ ·]* \d+ s(?= ·|$)", "", text, flags=re.MULTILINE)
