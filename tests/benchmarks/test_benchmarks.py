@@ -61,8 +61,8 @@ measure_in_a_process = Job.measure
 
 
 def tiny(job: Job) -> dict[str, float]:
-    """Measure a job here and now, with less to do; what holds connections, in a process of its own."""
-    if job.side == "network":
+    """Measure a job here and now, with less to do; what holds connections or a terminal, in a process of its own."""
+    if job.side == "network" or job.command:
         return measure_in_a_process(job)
     cases = importlib.import_module(f"benchmarks.{job.side}").CASES
     n = job.n if job.memory and job.case == "deltas" else min(job.n, 12)

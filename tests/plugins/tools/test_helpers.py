@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pi_plugins.tools
 from pi_plugins.tools import format_size, truncate_head, truncate_line, truncate_tail, with_file_mutation_queue
 
 TEXTS = st.text("ab\n\u00e9\U0001f648", max_size=40)
@@ -72,13 +71,6 @@ def test_lines_and_sizes() -> None:
     assert [format_size(size) for size in (0, 1023, 1024, 1536, 2 * 1024 * 1024)] == [
         "0B", "1023B", "1.0KB", "1.5KB", "2.0MB"
     ]  # fmt: skip
-
-
-def test_every_public_name_is_there_and_no_other() -> None:
-    for name in pi_plugins.tools._HOMES:
-        assert getattr(pi_plugins.tools, name).__module__.startswith("pi_plugins.tools.")
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = pi_plugins.tools.nothing  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
