@@ -16,6 +16,8 @@ from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import BaseStyle
 from prompt_toolkit.utils import get_cwidth
 
+from .paper import with_styles_only
+
 if TYPE_CHECKING:
     from prompt_toolkit.application import Application
 
@@ -25,7 +27,7 @@ FRAME_SECONDS: Final = 1 / 30
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Tell terminals that know it to show what is between them at once."""
 
-_STYLES: Final = re.compile("\x1b(?:\\[[0-9;]*m|\\]8;[^\x1b]*\x1b\\\\)")
+_STYLES: Final = re.compile("\x1b\\[[0-9;]*m")
 
 _REFLOWING: Final = (
     "VTE_VERSION", "TMUX", "KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "WEZTERM_PANE", "ALACRITTY_WINDOW_ID",
@@ -122,7 +124,7 @@ class InlineRenderer(Renderer):
         for line in reversed(self._printed()):
             if up >= size.rows - 1 - below:
                 break
-            up += self._rows(_STYLES.sub("", line), size.columns)
+            up += self._rows(_STYLES.sub("", with_styles_only(line)), size.columns)
             self.wiped += 1
         self._wipe(min(up, size.rows - 1), size.rows)
         self.reset(leave_alternate_screen=leave_alternate_screen)

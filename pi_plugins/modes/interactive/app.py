@@ -23,6 +23,7 @@ from pi_core import ImageContent, PiError
 from . import theme
 from ._screen import FRAME_SECONDS, Above, InlineRenderer, TerminalState, open_output, reflows
 from ._text import plain
+from .abilities import images
 from .blocks import Block
 from .controls import editor_bindings
 from .conversation import Conversation
@@ -66,7 +67,8 @@ class TerminalUi:
         self.status = StatusLine(lambda text: self.conversation.say(text, "warning"))
         self.prompt = Editor(self.sources, self._columns, self._rows)
         self.dialogs = Dialogs(self._dialog_changed, self._output.get_size)
-        self._painter = Painter(self.conversation, Paper(color=color))
+        self._paper = Paper(color=color)
+        self._painter = Painter(self.conversation, self._paper)
         self._live = Live(
             self.conversation,
             self._painter,
@@ -165,6 +167,9 @@ class TerminalUi:
         self._session = self._live.session = session
         self._sender = self._live.sender = Sender(session, self.conversation, self.prompt)
         self.prompt.most_completions = session.settings.autocomplete_max_visible
+        terminal = session.settings.terminal
+        self._paper.drawing.protocol = images(terminal, session.models.environ)
+        self._paper.drawing.columns = terminal.image_width_cells
         self.conversation.attach(session)
         session.subscribe(self._on_event)
         self.refresh_status()

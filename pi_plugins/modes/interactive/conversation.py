@@ -40,6 +40,7 @@ from pi_plugins.coding_agent.events import (
 
 from . import marks
 from ._text import seconds, tokens
+from .abilities import links
 from .blocks import Block, Folds
 from .message_view import ending, message_block, notice, user_text
 from .plugin_view import PluginRenderers
@@ -105,7 +106,7 @@ class Conversation:
     def attach(self, session: AgentSession) -> None:
         """Show a session from now on."""
         self._cwd = session.cwd
-        self._hyperlinks = session.settings.terminal.hyperlinks is True
+        self._hyperlinks = links(session.settings.terminal, session.models.environ)
         self._hide_thinking = session.settings.hide_thinking_block
         self._plugins = PluginRenderers(session, lambda text: self.say(text, "warning"))
         session.subscribe(self.on_event)

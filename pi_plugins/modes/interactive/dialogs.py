@@ -142,7 +142,7 @@ class Dialogs:
         first = max(0, min(dialog.selected - _CHOICE_ROWS // 2, len(found) - _CHOICE_ROWS))
         shown: StyleAndTextTuples = []
         rows = found[first : first + _CHOICE_ROWS]
-        column = min(max((get_cwidth(choice.label) for choice in rows), default=0), max(10, width * 3 // 5))
+        column = min(max((get_cwidth(choice.label) for choice in rows), default=0), max(10, width // 2))
         for number, choice in enumerate(rows, first):
             chosen = number == dialog.selected
             mark = f"{marks.CHOSEN} " if chosen else "  "

@@ -19,7 +19,7 @@ from . import marks
 from ._markdown import Answer
 from ._text import plain, tokens
 from .blocks import LINE, Block, folded, lines_of
-from .tool_view import image_name
+from .image_view import Picture
 
 _USER_SHOWN: Final = 20
 _OUTPUT_SHOWN: Final = 10
@@ -65,7 +65,7 @@ def user_text(message: UserMessage) -> str:
 
 def _user(message: UserMessage) -> Block:
     text = user_text(message)
-    images = [Text(image_name(block), "dim") for block in message.content if isinstance(block, ImageContent)]
+    images = [Picture(block) for block in message.content if isinstance(block, ImageContent)]
     lines = lines_of(text)
     shown, more = folded(lines, _USER_SHOWN, style="user", longest=LINE)
     return Block(

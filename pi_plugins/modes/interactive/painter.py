@@ -12,7 +12,7 @@ from rich.text import Text
 from ._text import plain
 from .blocks import Block
 from .conversation import Conversation
-from .paper import Paper, without_links
+from .paper import Paper, with_styles_only
 
 _KEPT_LINES: Final = 400
 """Printed lines that can be printed again."""
@@ -99,7 +99,7 @@ class Painter:
         for block in blocks:
             if self._gap(block):
                 lines.append("")
-            lines += map(without_links, self._lines(block, width))
+            lines += map(with_styles_only, self._lines(block, width))
             self._printed_any, self._terse = True, block.terse
         self._printed_any, self._terse = printed_any, terse
         return lines

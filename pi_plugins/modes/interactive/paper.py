@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console, Group
 from rich.text import Text
 
+from .image_view import Drawing
 from .theme import RICH
 
 if TYPE_CHECKING:
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 INDENT: Final = 2
 """Columns before everything that is said; what marks a line stands in them."""
 
-_LINK: Final = re.compile("\x1b\\]8;[^\x1b\x07]*(?:\x1b\\\\|\x07)")
+BEYOND_STYLES: Final = re.compile("\x1b(?:[]_][^\x1b\x07]*(?:\x1b\\\\|\x07)|\\[[0-9]*A|[78])")
+"""What there may be in a line besides its text and styles: links and images."""
+
+
+class _Console(Console):
+    drawing: Drawing
 
 
 class Paper:
@@ -25,10 +31,12 @@ class Paper:
 
     :param color: whether colors may be used.
     :param styles: whether bold, dim and the like may be; nothing but text is printed without.
+
+    ``drawing`` says how images are drawn; they are only named at first.
     """
 
     def __init__(self, *, color: bool = True, styles: bool = True) -> None:
-        self._console = Console(
+        self._console = _Console(
             file=io.StringIO(),
             force_terminal=True,
             color_system="standard" if styles else None,
@@ -42,6 +50,7 @@ class Paper:
             width=80,
             height=24,
         )
+        self._console.drawing = self.drawing = Drawing()
         self._marks: dict[tuple[str, str], str] = {}
 
     def lines(self, content: RenderableType, width: int, *, mark: str = "", style: str = "") -> list[str]:
@@ -72,6 +81,6 @@ class Paper:
         return made
 
 
-def without_links(line: str) -> str:
-    """Return a line without the sequences of links, which the live region cannot draw."""
-    return _LINK.sub("", line)
+def with_styles_only(line: str) -> str:
+    """Return a line without links and images, which the live region cannot draw."""
+    return BEYOND_STYLES.sub("", line)

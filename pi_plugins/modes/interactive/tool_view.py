@@ -17,6 +17,7 @@ from . import marks
 from ._code import highlighted, language_of
 from ._text import count, one_line, plain, seconds
 from .blocks import Block, folded, lines_of
+from .image_view import Picture
 
 _SHOWN: Final = 6
 _DIFF_SHOWN: Final = 40
@@ -125,8 +126,8 @@ def _body(call: ToolCallContent, result: ToolResult, is_error: bool) -> tuple[Re
         return None, bool(lines)
     images = [block for block in result.content or [] if isinstance(block, ImageContent)]
     body, more = folded(lines, _SHOWN, end=call.name == "bash")
-    named = [Text(image_name(image), "dim") for image in images]
-    return (Group(*([body] if lines else []), *named) if lines or named else None), more
+    pictures = [Picture(image) for image in images]
+    return (Group(*([body] if lines else []), *pictures) if lines or pictures else None), more
 
 
 def _written(call: ToolCallContent, text: str) -> tuple[RenderableType, bool]:
@@ -155,12 +156,6 @@ def diff(text: str) -> Text:
         style = {"+": "diff.added", "-": "diff.removed"}.get(line[:1], "dim")
         shown.append("\n" if number else "").append(line, style)
     return shown
-
-
-def image_name(image: ImageContent) -> str:
-    """Return what stands for an image."""
-    size = len(image.data) * 3 // 4
-    return f"[image: {image.mime_type.removeprefix('image/')}, {max(1, size // 1024):,} kB]"
 
 
 def _text(result: ToolResult) -> str:

@@ -23,8 +23,7 @@ def test_a_long_message_is_read_page_by_page_beside_the_choices(play: Play) -> N
     script = [[{"call": "bash", "arguments": {"command": lines}}]]
     with play(script, settings=ASKING, columns=40, rows=20) as terminal:
         terminal.enter("go")
-        shown = terminal.wait("more lines below")
-        assert "Deny and say why" in shown
+        terminal.wait(lambda shown: "more lines below" in shown and "Deny and say why" in shown)
         terminal.key(*["pagedown"] * 3)
         terminal.wait("\n  echo 28\n")
 
