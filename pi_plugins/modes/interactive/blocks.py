@@ -75,22 +75,31 @@ class Folds:
 
 
 def folded(
-    lines: list[str], limit: int, *, end: bool = False, style: str = "dim", longest: int = _LINE_SHOWN
+    lines: list[str],
+    limit: int,
+    *,
+    end: bool = False,
+    style: str = "dim",
+    longest: int = _LINE_SHOWN,
+    draw: Callable[[list[str]], RenderableType] | None = None,
 ) -> tuple[RenderableType, bool]:
     """Return some of many lines with a word on how many there are more, and whether there is more than is shown.
 
     :param limit: lines that are shown.
     :param end: show the last ones.
     :param longest: characters that are shown of a line.
+    :param draw: makes what is shown of the lines; text of the style by default.
     """
     fits = len(lines) <= limit + 1
     kept = lines if fits else lines[-limit:] if end else lines[:limit]
-    shown = Text("\n".join(line if len(line) <= longest else f"{line[:longest]}…" for line in kept), style)
-    if fits:
-        long = any(len(line) > longest for line in lines)
-        return (Group(shown, Text("… longer lines · ctrl-o", "dim italic")) if long else shown), long
-    rest = Text(f"… {count(len(lines) - limit, 'more line')} · ctrl-o", "dim italic")
-    return Group(*([rest, shown] if end else [shown, rest])), True
+    cut = any(len(line) > longest for line in kept)
+    kept = [line if len(line) <= longest else f"{line[:longest]}…" for line in kept]
+    shown = draw(kept) if draw is not None else Text("\n".join(kept), style)
+    if fits and not cut:
+        return shown, False
+    left = "longer lines" if fits else count(len(lines) - limit, "more line")
+    rest = Text(f"… {left} · ctrl-o", "dim italic")
+    return Group(*([rest, shown] if end and not fits else [shown, rest])), True
 
 
 def lines_of(text: str) -> list[str]:

@@ -113,14 +113,11 @@ def _body(call: ToolCallContent, result: ToolResult, is_error: bool) -> tuple[Re
         return folded(lines_of(text), _ERROR_SHOWN, style="error") if text.strip() else (None, False)
     details = result.details
     if isinstance(details, dict) and isinstance(details.get("diff"), str):
-        lines = plain(details["diff"]).split("\n")
-        shown = diff("\n".join(lines[:_DIFF_SHOWN]))
-        if len(lines) <= _DIFF_SHOWN:
-            return shown, False
-        return Group(shown, Text(f"… {count(len(lines) - _DIFF_SHOWN, 'more line')} · ctrl-o", "dim italic")), True
+        return folded(plain(details["diff"]).split("\n"), _DIFF_SHOWN, draw=diff)
     written = call.arguments.get("content")
     if call.name == "write" and isinstance(written, str):
-        return _written(call, written)
+        language = language_of(str(call.arguments.get("path", "")))
+        return folded(lines_of(written), _SHOWN, draw=lambda lines: highlighted(lines, language))
     lines = lines_of(text)
     if _quiet(call, result):
         return None, bool(lines)
@@ -130,29 +127,20 @@ def _body(call: ToolCallContent, result: ToolResult, is_error: bool) -> tuple[Re
     return (Group(*([body] if lines else []), *pictures) if lines or pictures else None), more
 
 
-def _written(call: ToolCallContent, text: str) -> tuple[RenderableType, bool]:
-    lines = lines_of(text)
-    language = language_of(str(call.arguments.get("path", "")))
-    if len(lines) <= _SHOWN + 1:
-        return highlighted(lines, language), False
-    rest = Text(f"… {count(len(lines) - _SHOWN, 'more line')} · ctrl-o", "dim italic")
-    return Group(highlighted(lines[:_SHOWN], language), rest), True
-
-
 def _whole(call: ToolCallContent, result: ToolResult) -> RenderableType:
     details = result.details
     if isinstance(details, dict) and isinstance(details.get("diff"), str):
-        return diff(plain(details["diff"]))
+        return diff(plain(details["diff"]).split("\n"))
     written = call.arguments.get("content")
     if call.name == "write" and isinstance(written, str):
         return highlighted(plain(written).split("\n"), language_of(str(call.arguments.get("path", ""))))
     return Text(plain(_text(result)), "dim")
 
 
-def diff(text: str) -> Text:
-    """Return a difference with its lines in colors; signs stay, so that it can be read without."""
+def diff(lines: list[str]) -> Text:
+    """Return the lines of a difference in colors; signs stay, so that it can be read without."""
     shown = Text()
-    for number, line in enumerate(text.split("\n")):
+    for number, line in enumerate(lines):
         style = {"+": "diff.added", "-": "diff.removed"}.get(line[:1], "dim")
         shown.append("\n" if number else "").append(line, style)
     return shown

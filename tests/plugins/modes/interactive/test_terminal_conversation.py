@@ -245,3 +245,14 @@ def test_a_very_long_line_of_output_is_folded(play: Play) -> None:
         assert shown.count("x" * 78) == 3
         terminal.key("ctrl-o")
         terminal.wait("x|end")
+
+
+def test_a_very_long_line_of_an_edit_is_folded(play: Play, pi: Pi) -> None:
+    (pi.folder / "minified.js").write_text("a" * 1000, encoding="utf-8")
+    edits = [{"oldText": "a" * 1000, "newText": "b" * 1000}]
+    call = {"call": "edit", "arguments": {"path": "minified.js", "edits": edits}}
+    with play([[call], [{"text": "Done."}]], rows=40) as terminal:
+        terminal.enter("go")
+        shown = terminal.wait("Done.")
+    assert 200 < shown.count("b") < 400
+    assert "longer lines · ctrl-o" in shown
