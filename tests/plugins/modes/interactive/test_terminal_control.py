@@ -284,3 +284,16 @@ def test_a_queued_template_is_taken_back_as_it_was_typed(play: Play, pi: Pi) -> 
         terminal.wait("Aborted")
         shown = terminal.wait(f"{PROMPT} /greet Ada")
     assert "be kind" not in shown
+
+
+def test_a_hangup_in_the_middle_of_an_answer_keeps_what_had_arrived(play: Play) -> None:
+    with play([[{"text": ["Half an answer", {"gate": "never"}]}]]) as terminal:
+        terminal.enter("go")
+        terminal.wait("Half an answer")
+        terminal.kill(signal.SIGHUP)
+        assert terminal.ends() == 128 + signal.SIGHUP
+        kept = messages(terminal.folder)
+    assert [(said(message), message.get("stopReason")) for message in kept] == [
+        ("go", None),
+        ("Half an answer", "aborted"),
+    ]
