@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from contextvars import Context, copy_context
 from typing import Final
 
 from dbos import DBOS
@@ -35,6 +36,8 @@ class Feed:
         self._transcript = transcript
         self._waiting: list[Json] = []
         self._writing = asyncio.Lock()
+        self._steps: list[Context] = []
+        self._writer: asyncio.Task[None] | None = None
         self._live = False
         self._wanted = False
 
@@ -53,6 +56,7 @@ class Feed:
     def _begin(self) -> None:
         if self._wanted and self._live:
             self._waiting.append({"transcript": [message.to_json() for message in self._transcript()]})
+            self._start()
 
     def take(self, event: AgentEvent, signal: AbortSignal) -> None:
         """Take an event of the agent."""
@@ -65,14 +69,24 @@ class Feed:
     @asynccontextmanager
     async def during_step(self) -> AsyncIterator[None]:
         """Write while a step runs; the engine takes entries from within steps."""
-        writer = asyncio.create_task(self._write_on())
+        context = copy_context()
+        self._steps.append(context)
+        self._start()
         try:
             yield
         finally:
-            writer.cancel()
-            with suppress(asyncio.CancelledError):
-                await writer
+            self._steps.remove(context)
+            writer = self._writer
+            if writer is not None and not self._steps:
+                self._writer = None
+                writer.cancel()
+                await asyncio.wait([writer])
             await self._write()
+
+    def _start(self) -> None:
+        """Begin to write, in the context of a step that runs."""
+        if self._wanted and self._writer is None and self._steps:
+            self._writer = asyncio.get_running_loop().create_task(self._write_on(), context=self._steps[-1])
 
     async def _write_on(self) -> None:
         while True:

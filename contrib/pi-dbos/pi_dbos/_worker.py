@@ -6,9 +6,11 @@ import asyncio
 import os
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -106,20 +108,27 @@ class Worker:
         self._say(f"worker {self.name} is ready: build {self.locked.version}, {self._concurrency} runs at a time")
         scans = 0
         while not stop.wait(self._scan_seconds):
-            try:
-                self._scan(client, alive, refused=scans % _REFUSED_EVERY == 0)
-            except Exception as error:
-                self._say(f"looking after the runs failed, and is tried again: {error}")
+            self._trying(partial(self._scan, client, alive, refused=scans % _REFUSED_EVERY == 0))
             scans += 1
         # The engine stops taking runs at once, and waits. It is not given an end to its wait, at which it would cancel
         # the tools that run: an end of the process leaves their outcome open, and the next worker says so.
         leaving = threading.Thread(target=lambda: DBOS.destroy(workflow_completion_timeout_sec=_FOR_EVER), daemon=True)
         leaving.start()
-        leaving.join(patience_seconds)
+        deadline = time.monotonic() + patience_seconds
+        while leaving.is_alive() and (left := deadline - time.monotonic()) > 0:
+            leaving.join(min(left, self._scan_seconds))
+            self._trying(partial(self._bring_mail, client))
         if leaving.is_alive():
             self._say(f"left to other workers: {', '.join(self._active)}")
         else:
             alive.close()
+
+    def _trying(self, look: Callable[[], None]) -> None:
+        """Look after the runs; what fails is said, and tried again the next time."""
+        try:
+            look()
+        except Exception as error:
+            self._say(f"looking after the runs failed, and is tried again: {error}")
 
     # --- playing ---
 
@@ -160,14 +169,17 @@ class Worker:
 
     def _scan(self, client: DBOSClient, alive: Liveness, *, refused: bool) -> None:
         alive.keep()
+        self._bring_mail(client)
+        self._rescue(client, alive)
+        if refused:
+            self._name_refused(client)
+
+    def _bring_mail(self, client: DBOSClient) -> None:
         active = dict(self._active)
         if active:
             for status in client.list_workflows(workflow_ids=list(active), load_input=False, load_output=False):
                 found = active[status.workflow_id]
                 found.loop.call_soon_threadsafe(_bring, found.run, status)
-        self._rescue(client, alive)
-        if refused:
-            self._name_refused(client)
 
     def _rescue(self, client: DBOSClient, alive: Liveness) -> None:
         """Take over what workers had that are dead, and what this one was given and never began."""
