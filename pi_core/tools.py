@@ -172,7 +172,8 @@ class Tool:
     :param timeout: seconds after which the call is given up with an error result.
     :param constrained_sampling: how strictly the provider should hold the model to the schema.
     :param output_schema: JSON Schema of ``structured_content``.
-    :param replay: whether the call may be made again after a crash.
+    :param replay: whether a call may be made again after a crash: ``safe``, ``never``, or ``keyed``, when the tool does
+        nothing twice for one key. It is for those who run calls durably.
     :param prompt_snippet: one line that says in a system prompt what the tool is for; without it the tool is not listed
         there, and the model knows it by its description alone.
     :param prompt_guidelines: rules for a system prompt that hold while the model may call the tool.
@@ -188,7 +189,7 @@ class Tool:
     timeout: float | None = None
     constrained_sampling: Mapping[str, Any] | Literal[False] | None = None
     output_schema: dict[str, Any] | None = None
-    replay: Literal["never", "safe"] | None = None
+    replay: Literal["never", "safe", "keyed"] | None = None
     prompt_snippet: str | None = None
     prompt_guidelines: tuple[str, ...] = ()
     schema: dict[str, Any] = field(init=False, repr=False)
