@@ -26,7 +26,7 @@ intersphinx_mapping = {}
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(asyncio|pydantic|pluggy|click|collections|copy|enum|httpx|time|typing|Exception|CancelledError).*"),
-    ("py:class", r"pi_core\._.*|pi_core\.messages\._Kept"),
+    ("py:class", r"pi_core\._.*|pi_\w+\..*\._\w+"),
     ("py:obj", r"pi_core\..*\.[RT]"),
     ("py:exc", r"(TypeError|ValueError|KeyError|RuntimeError|AssertionError|BaseException|Exception)"),
 ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+
+from pydantic.alias_generators import to_camel
 
 from pi_core import AgentEndEvent, AgentEvent, MessageUpdateEvent, ThinkingLevel, ToolCallStartEvent, Usage
 
@@ -13,6 +16,27 @@ if TYPE_CHECKING:
 
     from pi_plugins.sessions.compaction import CompactionReason, CompactionResult
     from pi_plugins.sessions.entries import Entry
+
+
+class _Event:
+    """An event whose JSON form is its type and its fields that have a value, in camel case.
+
+    ``json_names`` has the names that are others there.
+    """
+
+    __slots__ = ()
+    type: ClassVar[str]
+    json_names: ClassVar[Mapping[str, str]] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        data: dict[str, Any] = {"type": self.type}
+        for field in dataclasses.fields(cast("Any", self)):
+            value = getattr(self, field.name)
+            if value is not None:
+                name = self.json_names.get(field.name) or to_camel(field.name)
+                data[name] = list(value) if isinstance(value, tuple) else value
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +53,20 @@ class RunEndEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class SettledEvent:
+class SettledEvent(_Event):
     """Nothing more happens by itself: runs, retries and compaction are over."""
 
     type: ClassVar[str] = "agent_settled"
     aborted: bool
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"type": self.type, "aborted": self.aborted}
-
 
 @dataclass(frozen=True, slots=True)
-class QueueEvent:
+class QueueEvent(_Event):
     """The queues have changed; the texts that wait."""
 
     type: ClassVar[str] = "queue_update"
     steering: tuple[str, ...]
     follow_up: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"type": self.type, "steering": list(self.steering), "followUp": list(self.follow_up)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +82,27 @@ class EntryEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionNameEvent:
+class SessionNameEvent(_Event):
     """The session's display name was set or cleared."""
 
     type: ClassVar[str] = "session_info_changed"
     name: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"type": self.type} if self.name is None else {"type": self.type, "name": self.name}
-
 
 @dataclass(frozen=True, slots=True)
-class ThinkingLevelEvent:
+class ThinkingLevelEvent(_Event):
     """The thinking level has changed."""
 
     type: ClassVar[str] = "thinking_level_changed"
     level: ThinkingLevel
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"type": self.type, "level": self.level}
-
 
 @dataclass(frozen=True, slots=True)
-class CompactionStartEvent:
+class CompactionStartEvent(_Event):
     """A compaction begins."""
 
     type: ClassVar[str] = "compaction_start"
     reason: CompactionReason
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"type": self.type, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,33 +131,26 @@ class CompactionEndEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryStartEvent:
+class RetryStartEvent(_Event):
     """A failed request is made again after a delay."""
 
     type: ClassVar[str] = "auto_retry_start"
+    json_names: ClassVar[Mapping[str, str]] = {"error": "errorMessage"}
     attempt: int
     max_attempts: int
     delay_ms: int
     error: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return _retry_json(self)
-
 
 @dataclass(frozen=True, slots=True)
-class RetryEndEvent:
+class RetryEndEvent(_Event):
     """The attempts are over: one succeeded, or none is left."""
 
     type: ClassVar[str] = "auto_retry_end"
+    json_names: ClassVar[Mapping[str, str]] = {"error": "finalError"}
     success: bool
     attempt: int
     error: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        data = {"type": self.type, "success": self.success, "attempt": self.attempt}
-        return data if self.error is None else {**data, "finalError": self.error}
 
 
 SummarySource: TypeAlias = Literal["compaction", "branchSummary"]
@@ -161,22 +158,19 @@ SummarySource: TypeAlias = Literal["compaction", "branchSummary"]
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryRetryEvent:
+class SummaryRetryEvent(_Event):
     """A request for a summary that failed is made again after a delay."""
 
     type: ClassVar[str] = "summarization_retry_scheduled"
+    json_names: ClassVar[Mapping[str, str]] = {"error": "errorMessage"}
     attempt: int
     max_attempts: int
     delay_ms: int
     error: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return _retry_json(self)
-
 
 @dataclass(frozen=True, slots=True)
-class SummaryAttemptEvent:
+class SummaryAttemptEvent(_Event):
     """A request for a summary is made again now.
 
     :param reason: why a session is compacted.
@@ -186,51 +180,36 @@ class SummaryAttemptEvent:
     source: SummarySource
     reason: CompactionReason | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        data = {"type": self.type, "source": self.source}
-        return data if self.reason is None else {**data, "reason": self.reason}
-
 
 @dataclass(frozen=True, slots=True)
-class SummaryRetryEndEvent:
+class SummaryRetryEndEvent(_Event):
     """The attempts of a request for a summary are over, however they ended."""
 
     type: ClassVar[str] = "summarization_retry_finished"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"type": self.type}
-
 
 @dataclass(frozen=True, slots=True)
-class PluginErrorEvent:
+class PluginErrorEvent(_Event):
     """An implementation of a hook raised, and the session went on without it."""
 
     type: ClassVar[str] = "extension_error"
+    json_names: ClassVar[Mapping[str, str]] = {"plugin": "extensionPath", "hook": "event"}
     plugin: str
     hook: str
     error: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"type": self.type, "extensionPath": self.plugin, "event": self.hook, "error": self.error}
-
 
 @dataclass(frozen=True, slots=True)
-class NoticeEvent:
+class NoticeEvent(_Event):
     """Something the user should read, such as what a command answers.
 
     :param level: ``info``, ``warning`` or ``error``.
     """
 
     type: ClassVar[str] = "notice"
+    json_names: ClassVar[Mapping[str, str]] = {"text": "message", "level": "notifyType"}
     text: str
     level: str = "info"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"type": self.type, "message": self.text, "notifyType": self.level}
 
 
 SessionEvent: TypeAlias = (
@@ -294,16 +273,6 @@ def compaction_json(result: CompactionResult) -> dict[str, Any]:
     if result.usage is not None:
         data["usage"] = result.usage.to_json()
     return {**data, "details": result.details}
-
-
-def _retry_json(event: RetryStartEvent | SummaryRetryEvent) -> dict[str, Any]:
-    return {
-        "type": event.type,
-        "attempt": event.attempt,
-        "maxAttempts": event.max_attempts,
-        "delayMs": event.delay_ms,
-        "errorMessage": event.error,
-    }
 
 
 def texts(messages: Sequence[Any]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import pi_core
 from pi_core import ConfigError
-from pi_core import __version__ as version
 from pi_plugins.config.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SIZE_LIMIT: Final = 64 * 1024 * 1024
 """Bytes, after decompression. The largest public catalog is a twentieth of it."""
 
-_HEADERS: Final = {"accept": "application/json", "user-agent": f"pi/{version}"}
+_HEADERS: Final = {"accept": "application/json", "user-agent": f"pi/{pi_core.__version__}"}
 _NOT_MODIFIED: Final = 304
 
 

@@ -67,7 +67,7 @@ def test_in_a_directory_that_is_gone_only_what_needs_it_fails(monkeypatch: pytes
 
 
 def test_a_projects_folder() -> None:
-    assert project_dir(Path("/work/x")) == Path("/work/x/.pi")
+    assert project_dir(Path("/srv/x")) == Path("/srv/x/.pi")
 
 
 def test_looking_for_a_folder_builds_no_models() -> None:

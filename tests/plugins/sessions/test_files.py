@@ -47,11 +47,11 @@ def test_the_folder_of_sessions_is_the_first_that_is_named(tmp_path: Path) -> No
     environ = {"PI_CODING_AGENT_DIR": str(tmp_path), "HOME": "/home/u"}
     settings = Settings(session_dir="~/from-settings")
     variable = {**environ, "PI_CODING_AGENT_SESSION_DIR": "from-variable"}
-    cwd = Path("/work")
+    cwd = Path("/srv")
     assert sessions_dir(cwd, environ=environ) == tmp_path / "sessions"
     assert sessions_dir(cwd, environ=environ, agent_dir=Path("/a")) == Path("/a/sessions")
     assert sessions_dir(cwd, settings, environ) == Path("/home/u/from-settings")
-    assert sessions_dir(cwd, settings, variable) == Path("/work/from-variable")
+    assert sessions_dir(cwd, settings, variable) == Path("/srv/from-variable")
     assert sessions_dir(cwd, settings, variable, directory="/named") == Path("/named")
 
 
