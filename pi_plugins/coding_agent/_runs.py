@@ -30,7 +30,7 @@ from .retry import RetryPolicy, is_overflow
 if TYPE_CHECKING:
     from .session import AgentSession
 
-Next: TypeAlias = Literal["retry", "overflow", "queued", "nothing"]
+Next: TypeAlias = Literal["retry", "overflow", "nothing"]
 
 
 class Chosen(NamedTuple):
