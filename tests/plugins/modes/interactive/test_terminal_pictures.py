@@ -109,5 +109,5 @@ def test_the_tree(play: Play, project: Path) -> None:
 
 
 def test_every_picture_is_shown() -> None:
-    page = (DOCS / "how-to" / "the-terminal.md").read_text(encoding="utf-8")
-    assert {path.name for path in PICTURES.iterdir()} == set(re.findall(r"\.\./pictures/([\w-]+\.svg)", page))
+    pages = "".join(path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md"))
+    assert {path.name for path in PICTURES.iterdir()} == set(re.findall(r"\.\./pictures/([\w-]+\.svg)", pages))
