@@ -21,6 +21,7 @@ from rich.text import Text
 from pi_core import ImageContent, PiError
 
 from . import theme
+from ._beside import Beside
 from ._screen import FRAME_SECONDS, Above, InlineRenderer, TerminalState, open_output, reflows
 from ._text import plain
 from .abilities import images
@@ -85,7 +86,7 @@ class TerminalUi:
         self._ready = asyncio.Event()
         self.leaving = asyncio.Event()
         """Set when the user wants to leave."""
-        self._tasks: set[asyncio.Future[None]] = set()
+        self._beside = Beside(lambda text: self.show(text, "error"))
         self._drawn = asyncio.Event()
         self._last_breath = clock()
         self._app = self._application(environ, color)
@@ -210,14 +211,7 @@ class TerminalUi:
 
     def start(self, work: Awaitable[None]) -> None:
         """Let something run beside; what it raises is shown."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Future[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.show(f"{type(error).__name__}: {error}", "error")
+        self._beside.start(work)
 
     # --- what keys do ---
 

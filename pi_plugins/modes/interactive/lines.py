@@ -17,6 +17,7 @@ from rich.text import Text
 
 from pi_core import ImageContent, ToolExecutionStartEvent
 
+from ._beside import Beside
 from ._text import plain
 from .blocks import Block
 from .conversation import Conversation
@@ -50,7 +51,7 @@ class LineUi:
         self._sender: Sender | None = None
         self._ready = asyncio.Event()
         self._lock = asyncio.Lock()
-        self._tasks: set[asyncio.Future[None]] = set()
+        self._beside = Beside(lambda text: self.show(text, "error"))
         self._waiting: asyncio.Future[str | None] | None = None
         self._rest = b""
         self._due: asyncio.TimerHandle | None = None
@@ -172,14 +173,7 @@ class LineUi:
 
     def start(self, work: Awaitable[None]) -> None:
         """Let something run beside; what it raises is shown."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Future[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.show(f"{type(error).__name__}: {error}", "error")
+        self._beside.start(work)
 
     async def send(self, text: str, images: Sequence[ImageContent] = (), *, delivery: Delivery = "followUp") -> None:
         """Send an input as if it were typed, as soon as there is a session."""

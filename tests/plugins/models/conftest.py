@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,10 @@ import pytest
 from pi_plugins.models import _servers
 from pi_plugins.models._known import PROVIDERS, LocalServer
 
+from .loopback import Loopback, Quiet
 
-class ModelServer:
+
+class ModelServer(Loopback):
     """A server on this machine that answers ``/v1/models``.
 
     :ivar answer: what it answers: JSON data, or the bytes themselves.
@@ -27,7 +27,7 @@ class ModelServer:
         self.asked: list[str] = []
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_GET(self) -> None:
                 outer.asked.append(self.path)
                 body = outer.answer if isinstance(outer.answer, bytes) else json.dumps(outer.answer).encode()
@@ -36,19 +36,8 @@ class ModelServer:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *arguments: Any) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_address[1]
+        super().__init__(Handler)
         self.address = f"http://127.0.0.1:{self.port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 @pytest.fixture

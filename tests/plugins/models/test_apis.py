@@ -7,9 +7,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,8 @@ from pi_plugins.providers.anthropic_messages import AnthropicMessagesPlugin
 from pi_plugins.providers.google_generative_ai import GoogleGenerativeAIPlugin
 from pi_plugins.providers.openai_completions import OpenAICompletionsPlugin
 from pi_plugins.providers.openai_responses import OpenAIResponsesPlugin
+
+from .loopback import Loopback, Quiet
 
 _MESSAGE = {"type": "message", "id": "i", "role": "assistant", "status": "completed"}
 _TEXT = {"type": "output_text", "text": "k", "annotations": []}
@@ -48,7 +48,7 @@ ANSWERS: dict[str, list[dict[str, Any]]] = {
 """What each API answers, by the end of its path."""
 
 
-class FourApis:
+class FourApis(Loopback):
     """A server on this machine that speaks all of them.
 
     :ivar requests: path, headers and body of each request.
@@ -60,7 +60,7 @@ class FourApis:
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 path = self.path.partition("?")[0]
@@ -77,18 +77,8 @@ class FourApis:
                 self.end_headers()
                 self.wfile.write(text.encode())
 
-            def log_message(self, *arguments: Any) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(Handler)
+        self.address = f"http://127.0.0.1:{self.port}"
 
 
 @pytest.fixture

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +32,12 @@ from pi_plugins.models import ModelRuntime, ModelsPlugin, share_runtime, shared_
 from pi_plugins.providers.openai_completions import OpenAICompletionsPlugin
 
 from .catalogs import SmallCatalog
+from .loopback import Loopback, Quiet
 
 ANSWER = b'data: {"choices":[{"delta":{"content":"k"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 
 
-class Completions:
+class Completions(Loopback):
     """A server of chat completions on this machine.
 
     :ivar requests: headers and body of each request.
@@ -48,7 +47,7 @@ class Completions:
         self.requests: list[tuple[dict[str, str], dict[str, Any]]] = []
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 outer.requests.append(({name.lower(): value for name, value in self.headers.items()}, body))
@@ -58,18 +57,8 @@ class Completions:
                 self.end_headers()
                 self.wfile.write(ANSWER)
 
-            def log_message(self, *arguments: Any) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(Handler)
+        self.address = f"http://127.0.0.1:{self.port}/v1"
 
 
 @pytest.fixture
